@@ -1,0 +1,1 @@
+"""Section 4.1, "Datasets": files on disk -> Example -> Batch."""

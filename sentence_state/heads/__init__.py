@@ -1,0 +1,1 @@
+"""Section 3.3: from an encoding to a task."""

@@ -1,0 +1,1 @@
+"""Equations: functions of tensors. No parameters, no modules."""
