@@ -1,0 +1,14 @@
+"""The one error of this package: something is wrong in the user's data, not in the program."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class DataError(ValueError):
+    """A message for the user that starts with `file:line:`, or with `file:` where no line can be named."""
+
+    @classmethod
+    def at(cls, path: str | PathLike[str], message: str, line: int | None = None) -> DataError:
+        where = f"{path}:{line}" if line else f"{path}"
+        return cls(f"{where}: {message}")
