@@ -1,0 +1,87 @@
+"""Raw text -> words with character offsets: text[start:end] is the word, always."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+APOSTROPHE = "['’]"
+INVISIBLE = "\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"  # separators without a width
+PUNCTUATION = (
+    r"!-/:-@\[-^`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2010-\u2027\u2030-\u205e"
+    r"\u2070-\u20cf\u2100-\u2bff\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\U0001f000-\U0001faff"
+)
+IDEOGRAPH = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+LETTER = rf"[^\s{INVISIBLE}{PUNCTUATION}{IDEOGRAPH}]"  # letters, digits, marks and _ of every script
+PICTURE = r"[\u2190-\u21ff\u2300-\u2bff\U0001f000-\U0001faff](?:\ufe0f|[\U0001f3fb-\U0001f3ff])?"
+ABBREVIATIONS = (
+    "Mr Mrs Ms Dr Prof Sr Jr St Mt Gen Sen Rep Gov Inc Ltd Co Corp Jan Feb Aug Sep Sept Oct Nov Dec vs etc mr mrs ms dr"
+)
+TOP_LEVEL = "com|org|net|edu|gov|io|uk|de|fr|eu|info"
+
+TOKEN = re.compile(
+    "|".join(
+        [
+            r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'’.,;:!?)\]}]",  # URL, less the sentence's punctuation
+            r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",  # e-mail
+            rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}(?:{TOP_LEVEL})(?!{LETTER})(?:/[\w/-]*)?",  # example.com/page
+            r"(?<!\w)[@#]\w+",  # @name, #topic
+            r"[\U0001f1e6-\U0001f1ff]{2}|[#*0-9]\ufe0f?\u20e3",  # flags and keycaps
+            rf"{PICTURE}(?:\u200d{PICTURE})*",  # emoji with their modifiers
+            r"(?<!\w)(?:[:;=][-'^]?[()\[\]DPpOo/\\|*]|<3)(?!\w)",  # :-) and the like
+            r"(?:[^\W\d_]\.){2,}",  # U.S., e.g.
+            rf"(?:{ABBREVIATIONS.replace(' ', '|')})\.(?!{LETTER})",
+            r"(?<![\w.])[A-HJ-Z]\.(?=\s[A-Z])",  # J. Smith
+            rf"(?<![^\s(])[-+]\d+(?:[.,:/]\d+)*{LETTER}*|(?<!\w)\.\d+",  # -3.5, .5
+            rf"\d+(?:[.,:/]\d+)+{LETTER}*",  # 1,000, 3.5GB, 10:30
+            rf"{APOSTROPHE}(?:\d\ds|(?i:s|m|re|ve|ll|d))(?!{LETTER})",  # '90s, and 's where it stands alone
+            r"[A-Z]+&[A-Z]+",  # AT&T
+            rf"{LETTER}+(?:[-‐'’]{LETTER}+)*",  # words, with hyphens and apostrophes inside
+            rf"[{IDEOGRAPH}]",
+            r"\.{2,}|-{2,}|``|''",
+            rf"[^\s{INVISIBLE}]",
+        ]
+    )
+)
+VISIBLE = re.compile(rf"[^\s{INVISIBLE}]+")
+CONTRACTION = re.compile(rf"(.*\w)(n{APOSTROPHE}t|{APOSTROPHE}(?:s|m|re|ve|ll|d)|(?<=s){APOSTROPHE})", re.IGNORECASE)
+
+
+class Token(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """`whitespace`: the text is tokenised already, cut it at spaces only.
+    `contractions`: it's -> it 's, don't -> do n't, as in the Penn Treebank and in GloVe's vocabulary."""
+
+    whitespace: bool = False
+    contractions: bool = True
+
+    def tokenize(self, text: str) -> list[Token]:
+        pattern = VISIBLE if self.whitespace else TOKEN
+        found = (Token(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
+        if not self.contractions:
+            return list(found)
+        return [part for token in found for part in split_contraction(token)]
+
+
+def tokenize(text: str) -> list[Token]:
+    """Words of raw text, contractions split."""
+    return Tokenizer().tokenize(text)
+
+
+def split_contraction(token: Token) -> Iterator[Token]:
+    """it's -> it 's; shouldn't've -> should n't 've."""
+    match = CONTRACTION.fullmatch(token.text) if "'" in token.text or "’" in token.text else None
+    if match is None:
+        yield token
+        return
+    middle = token.start + match.start(2)
+    yield from split_contraction(Token(match.group(1), token.start, middle))
+    yield Token(match.group(2), middle, token.end)
