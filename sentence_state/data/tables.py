@@ -1,0 +1,153 @@
+"""CSV, TSV and JSONL -> examples with a label, for classification."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from os import PathLike
+
+from .delimited import Row, Rows, read_delimited
+from .example import Corpus, Example
+from .json_lines import read_json_lines, refuse_nested
+from .text_files import TextFile, read_text
+from .tokenizer import Tokenizer
+
+# fmt: off
+TEXT_NAMES = (
+    "text", "sentence", "review", "content", "comment", "tweet", "utterance", "message", "body", "document", "question",
+    "query", "phrase", "description", "headline", "input", "title",
+)
+LABEL_NAMES = (
+    "label", "labels", "class", "category", "sentiment", "intent", "target", "polarity", "topic", "rating", "stars",
+    "emotion", "gold", "output", "score", "y",
+)
+# fmt: on
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+def read_table(
+    path: str | PathLike[str],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    labelled: bool = True,
+    tokenizer: Tokenizer | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
+    skip_empty: bool = False,
+) -> Corpus:
+    """Texts and labels of a CSV, TSV or JSONL file, plain or gzip. What is not given is found out and described.
+
+    A column is named as in the header, or by its number from 1. `labelled=False` reads texts only, for predictions.
+    """
+    file = read_text(path, encoding)
+    if not file.text.strip():
+        raise file.error("the file is empty", 1)
+    if is_json(file):
+        rows = read_json_lines(file)
+    else:
+        known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, text_column or "", label_column or "") if name}
+        rows = read_delimited(file, known, delimiter, header)
+    text_index = find_column(file, rows, text_column, "text")
+    label_index = find_column(file, rows, label_column, "label", taken=text_index) if labelled else None
+    for index in (text_index,) if label_index is None else (text_index, label_index):
+        refuse_nested(file, rows, index)
+    examples, skipped = build_examples(file, rows, text_index, label_index, tokenizer or Tokenizer(), skip_empty)
+    return Corpus(file.path, examples, describe(file, rows, text_index, label_index, examples, skipped))
+
+
+def read_lines(path: str | PathLike[str], tokenizer: Tokenizer | None = None, encoding: str | None = None) -> Corpus:
+    """One text a line, without labels, for predictions; blank lines are left out."""
+    file = read_text(path, encoding)
+    lines = [Row(number, [line]) for number, line in enumerate(file.text.split("\n"), start=1) if line.strip()]
+    if not lines:
+        raise file.error("the file is empty", 1)
+    examples, _ = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer or Tokenizer(), True)
+    return Corpus(file.path, examples, [f"{file.path}: {len(examples):,} lines ({file.encoding})"])
+
+
+def is_json(file: TextFile) -> bool:
+    return file.path.lower().removesuffix(".gz").endswith(JSON_SUFFIXES) or file.text.lstrip().startswith('{"')
+
+
+def find_column(file: TextFile, rows: Rows, name: str | None, role: str, taken: int | None = None) -> int:
+    """The index of the column called `name`, or of the one that looks like a text or a label."""
+    guess = guess_label(rows, taken) if role == "label" else guess_text(rows)
+    if name is None:
+        if guess is None and len(rows.columns) == 1:
+            message = f"one column only, a {role} is needed too (--delimiter if columns are separated otherwise)"
+            raise file.error(message, rows.rows[0].line)
+        if guess is None:
+            message = f"which column holds the {role}? Columns: {', '.join(rows.columns)}. Use --{role}-column"
+            raise file.error(message, 1)
+        return guess
+    if name in rows.columns:
+        return rows.columns.index(name)
+    if name.isdecimal() and 1 <= int(name) <= len(rows.columns):
+        return int(name) - 1
+    hint = f". Try --{role}-column {rows.columns[guess]}" if guess is not None else ""
+    raise file.error(f"no column {name!r}. Columns: {', '.join(rows.columns)}{hint}", 1)
+
+
+def guess_text(rows: Rows) -> int | None:
+    """By its name, else the column with the longest cells."""
+    named = first_named(rows.columns, TEXT_NAMES)
+    if named is not None:
+        return named
+    sizes = [sum(len(row.cells[i]) for row in rows.rows) for i in range(len(rows.columns))]
+    return sizes.index(max(sizes)) if sizes else None
+
+
+def guess_label(rows: Rows, text_index: int | None) -> int | None:
+    """By its name, else the column with the fewest values, which must repeat."""
+    named = first_named(rows.columns, LABEL_NAMES)
+    if named is not None and named != text_index:
+        return named
+    kinds = {i: len({row.cells[i] for row in rows.rows}) for i in range(len(rows.columns)) if i != text_index}
+    repeating = {i: count for i, count in kinds.items() if 2 <= count <= max(2, len(rows.rows) // 2)}
+    if repeating:
+        return min(repeating, key=lambda i: repeating[i])
+    return next(iter(kinds)) if len(kinds) == 1 else None
+
+
+def first_named(columns: Sequence[str], names: Sequence[str]) -> int | None:
+    lowered = [column.lower() for column in columns]
+    return next((lowered.index(name) for name in names if name in lowered), None)
+
+
+def build_examples(
+    file: TextFile, rows: Rows, text_index: int, label_index: int | None, tokenizer: Tokenizer, skip_empty: bool
+) -> tuple[list[Example], list[int]]:
+    """The examples, and the lines that were left out because text or label is empty."""
+    examples, skipped = [], []
+    for line, cells in rows.rows:
+        text = cells[text_index]
+        label = cells[label_index].strip() if label_index is not None else None
+        tokens = tokenizer.tokenize(text)
+        if not tokens or label == "":
+            if not skip_empty:
+                raise file.error(f"empty {'label' if tokens else 'text'} (--skip-empty to leave such rows out)", line)
+            skipped.append(line)
+            continue
+        words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
+        examples.append(Example(words, label, text=text, offsets=offsets, path=file.path, lines=(line,)))
+    if not examples:
+        raise file.error("no row has both a text and a label", 1)
+    return examples, skipped
+
+
+def describe(
+    file: TextFile, rows: Rows, text_index: int, label_index: int | None, examples: list[Example], skipped: list[int]
+) -> list[str]:
+    sentences = [f"{file.path}: {len(examples):,} examples ({rows.form}, {file.encoding})"]
+    columns = f"text from column {rows.columns[text_index]!r}"
+    if label_index is not None:
+        columns += f", label from column {rows.columns[label_index]!r}"
+        counts = Counter(example.label for example in examples).most_common()
+        shown = ", ".join(f"{label} {count:,}" for label, count in counts[:20])
+        sentences.append(f"{len(counts)} labels: {shown}{', ...' if len(counts) > 20 else ''}")
+    sentences.insert(1, columns)
+    if skipped:
+        sentences.append(f"{len(skipped):,} rows without text or label left out (the first on line {skipped[0]})")
+    return sentences
