@@ -1,0 +1,140 @@
+"""CoNLL columns and CoNLL-U as they are found on disk."""
+
+import gzip
+
+import pytest
+
+from sentence_state.data.columns import read_columns, read_conllu
+from sentence_state.data.errors import DataError
+
+
+def write(tmp_path, text, name="train.conll"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def sentences(corpus):
+    return [list(zip(example.words, example.tags, strict=True)) for example in corpus.examples]
+
+
+JOHN = [("John", "B-PER"), ("sleeps", "O")]
+BYE = [("Bye", "O")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "John B-PER\nsleeps O\n\nBye O\n",
+        "John\tB-PER\nsleeps\tO\n\nBye\tO",
+        "\ufeffJohn B-PER\r\nsleeps O\r\n\r\nBye O\r\n",
+        "-DOCSTART- O\n\n\nJohn  B-PER \nsleeps\t O\n \t \nBye O\n\n\n",
+        "-DOCSTART-\nJohn B-PER\nsleeps O\n-DOCSTART-\nBye O\n",
+        "# id = 1\n# text = John sleeps\nJohn B-PER\nsleeps O\n\n# newdoc\nBye O\n",
+        "# id = 1\nJohn\tB-PER\nsleeps\tO\n\n# a b\nBye\tO\n",
+    ],
+)
+def test_the_same_two_sentences_are_read_from_every_form(tmp_path, text):
+    assert sentences(read_columns(write(tmp_path, text))) == [JOHN, BYE]
+
+
+def test_gzip_is_read(tmp_path):
+    path = write(tmp_path, gzip.compress(b"John B-PER\nsleeps O\n\nBye O\n"), "train.conll.gz")
+    assert sentences(read_columns(path)) == [JOHN, BYE]
+
+
+def test_any_column_can_hold_words_and_tags(tmp_path):
+    path = write(tmp_path, "1 John NNP I-NP B-PER\n2 sleeps VBZ I-VP O\n\n1 Bye UH O O\n")
+    assert sentences(read_columns(path, word_column=1)) == [JOHN, BYE]
+    assert sentences(read_columns(path, word_column=1, tag_column=4)) == [JOHN, BYE]
+    assert sentences(read_columns(path, word_column=-4, tag_column=2))[1] == [("Bye", "UH")]
+
+
+def test_words_are_read_without_tags(tmp_path):
+    corpus = read_columns(write(tmp_path, "John\nsleeps\n\nBye\n"), tag_column=None)
+    assert [(example.words, example.tags) for example in corpus.examples] == [
+        (["John", "sleeps"], None),
+        (["Bye"], None),
+    ]
+
+
+def test_a_space_is_part_of_a_word_where_tabs_separate(tmp_path):
+    assert sentences(read_columns(write(tmp_path, "1 000\tCD\nmen\tNNS\n"))) == [[("1 000", "CD"), ("men", "NNS")]]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("# # I-NP O\n5 CD I-NP O\n\n# id = 5\nBye UH O O\n", [("#", "O"), ("5", "O")]),
+        ("#\t#\n5\tCD\n\n# a comment\nBye\tUH\n", [("#", "#"), ("5", "CD")]),
+        ("# #\n5 CD\n", [("#", "#"), ("5", "CD")]),
+        ("#win O\nnow O\n", [("#win", "O"), ("now", "O")]),
+        ("now O\n#win O\n# O\n", [("now", "O"), ("#win", "O"), ("#", "O")]),
+    ],
+)
+def test_a_number_sign_that_is_a_word_is_no_comment(tmp_path, text, first):
+    assert sentences(read_columns(write(tmp_path, text)))[0] == first
+
+
+def test_lines_are_kept_for_messages(tmp_path):
+    corpus = read_columns(write(tmp_path, "# c\nJohn B-PER\nsleeps O\n\n\nBye O\n"))
+    assert [list(example.lines) for example in corpus.examples] == [[2, 3], [6]]
+
+
+def test_what_was_found_out_is_described(tmp_path):
+    path = write(tmp_path, "John B-PER\nsleeps O\n")
+    assert read_columns(path).description == [f"{path}: 1 sentences, 2 words (2 columns by spaces, UTF-8)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a O\nb O\nJohn\n", {}, 'train.conll:3: expected 2 columns or more, got 1 ("John")'),
+        ("a O\nb O\n\n-DOCSTART-\n\nc O\n#d\n", {}, 'train.conll:7: expected 2 columns or more, got 1 ("#d")'),
+        ("a x O\nb x O\nJohn O\n", {}, 'train.conll:3: expected 3 columns as in most lines, got 2 ("John O")'),
+        ("a x O\n", {"tag_column": 3}, 'train.conll:1: expected 4 columns or more, got 3 ("a x O")'),
+        ("a\tO\nb\t\n", {}, r"train.conll:2: a column is empty ('b\t')"),
+        ("", {}, "train.conll:1: the file is empty"),
+        ("\n \n", {}, "train.conll:1: the file is empty"),
+        ("-DOCSTART- O\n\n", {}, "train.conll:1: no sentence in the file"),
+        (b"a O\n\xff\xfe O\n", {}, "train.conll:2: byte 0xff is not UTF-8"),
+        (b"a O\nb\0 O\n", {}, "train.conll:2: a NUL byte"),
+    ],
+)
+def test_bad_input_is_refused_with_file_and_line(tmp_path, text, options, message):
+    path = write(tmp_path, text)
+    with pytest.raises(DataError) as error:
+        read_columns(path, **options)
+    assert str(error.value).startswith(f"{path.parent}/{message}")
+
+
+CONLLU = """# sent_id = 1
+# text = don't go
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\tVB\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+2.1\tyou\tyou\tPRON\tPRP\t_\t_\t_\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t_
+
+1\t#\t#\tSYM\t#\t_\t0\troot\t_\t_
+"""
+
+
+def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path):
+    corpus = read_conllu(write(tmp_path, CONLLU, "dev.conllu"))
+    assert sentences(corpus) == [[("do", "VB"), ("n't", "RB"), ("go", "VB")], [("#", "#")]]
+    assert corpus.examples[0].lines == [4, 5, 7]
+
+
+def test_conllu_gives_universal_tags_when_asked(tmp_path):
+    corpus = read_conllu(write(tmp_path, CONLLU, "dev.conllu"), tag_column="upos")
+    assert corpus.examples[0].tags == ["AUX", "PART", "VERB"]
+
+
+def test_bad_conllu_is_refused_with_file_and_line(tmp_path):
+    with pytest.raises(DataError, match=r"dev.conllu:2: expected the 10 columns of CoNLL-U, by tabs, got 2 \("):
+        read_conllu(write(tmp_path, "# c\n1\tdo\n", "dev.conllu"))
+    with pytest.raises(DataError, match=r"dev.conllu:1: the column xpos is empty, try upos"):
+        read_conllu(write(tmp_path, "1\tdo\tdo\tAUX\t_\t_\t0\troot\t_\t_\n", "dev.conllu"))
+    with pytest.raises(DataError, match=r"dev.conllu:1: the file is empty"):
+        read_conllu(write(tmp_path, "", "dev.conllu"))
