@@ -1,0 +1,81 @@
+"""A file for tagging of any form -> examples whose tags are in one scheme."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from os import PathLike
+
+from .columns import read_columns, read_conllu
+from .example import Corpus
+from .tag_schemes import NAMES, SCHEMES, breaks, convert, detect_scheme, is_tag_of
+
+
+def read_tagged(
+    path: str | PathLike[str],
+    *,
+    word_column: int = 0,
+    tag_column: int | str = -1,
+    tag_scheme: str = "auto",
+    target_scheme: str = "bioes",
+    broken: str = "error",
+    encoding: str | None = None,
+) -> Corpus:
+    """Sentences and tags of CoNLL columns or CoNLL-U (`tag_column` "xpos" or "upos"), plain or gzip.
+
+    `tag_scheme` is that of the file (auto, iob1, bio, bioes, bilou, plain), `target_scheme` that of the result.
+    Tags that break their scheme raise an error, or with `broken="repair"` are read as conlleval does.
+    """
+    if re.search(r"\.conllu(\.gz)?$", str(path), re.IGNORECASE):
+        column = tag_column if isinstance(tag_column, str) else "xpos"
+        corpus = read_conllu(path, tag_column=column, encoding=encoding)
+    else:
+        corpus = read_columns(path, word_column=word_column, tag_column=int(tag_column), encoding=encoding)
+    unify_tags(corpus, tag_scheme, target_scheme, broken)
+    return corpus
+
+
+def unify_tags(corpus: Corpus, tag_scheme: str = "auto", target_scheme: str = "bioes", broken: str = "error") -> None:
+    """Detect the scheme of a corpus, check its tags and convert them, in place; the description says what was done."""
+    scheme = detect_scheme([example.tags or [] for example in corpus.examples]) if tag_scheme == "auto" else tag_scheme
+    if scheme not in (*SCHEMES, "plain"):
+        raise ValueError(f"tag_scheme must be auto, plain or one of {', '.join(SCHEMES)}, got {scheme!r}")
+    corpus.tag_scheme = scheme
+    if scheme != "plain":
+        problems = refuse_or_count(corpus, scheme, broken)
+        note_of_scheme(corpus, scheme, chosen=tag_scheme != "auto")
+        corpus.description.extend(problems)
+        for example in corpus.examples:
+            if scheme != target_scheme or problems:
+                example.tags = convert(example.tags or [], None if problems else scheme, target_scheme)
+    counts = Counter(tag for example in corpus.examples for tag in example.tags or ())
+    shown = ", ".join(f"{tag} {count:,}" for tag, count in counts.most_common(10))
+    corpus.description.append(f"{len(counts)} tags: {shown}{', ...' if len(counts) > 10 else ''}")
+
+
+def refuse_or_count(corpus: Corpus, scheme: str, broken: str) -> list[str]:
+    """Raise at the first tag that breaks the scheme, or say how many do."""
+    found = [(example, *problem) for example in corpus.examples for problem in breaks(example.tags or [], scheme)]
+    if not found:
+        return []
+    for example, position, problem in found:
+        if not any(is_tag_of((example.tags or [])[position], name) for name in SCHEMES):
+            raise example.error(f"{problem} (--tag-scheme plain, if the tags are no spans)", position)
+    example, position, problem = found[0]
+    error = example.error(f"{problem}: not {NAMES[scheme]}", position)
+    if broken != "repair" and scheme != "iob1":  # IOB1 is never in doubt: CoNLL-2003 itself has a B too many, twice
+        others = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+        hint = "--tag-scheme to choose another scheme, --broken-tags repair to read such tags as conlleval does"
+        raise type(error)(f"{error}{others}; {hint}")
+    return [f"{error}: {len(found):,} such tag{'s' * (len(found) > 1)} read as conlleval does"]
+
+
+def note_of_scheme(corpus: Corpus, scheme: str, chosen: bool) -> None:
+    """Say which scheme was found; for IOB1, which often is an accident, also where it differs from BIO."""
+    if scheme == "iob1" and not chosen:
+        for example in corpus.examples:
+            for position, problem in breaks(example.tags or [], "bio"):
+                note = f"{problem}: the file looks like IOB1, read as IOB1 (--tag-scheme to choose)"
+                corpus.description.append(str(example.error(note, position)))
+                return
+    corpus.description.append(f"{corpus.path}: tags are {NAMES[scheme]}{'' if chosen else ', as found out'}")

@@ -1,0 +1,87 @@
+"""Files for tagging in any scheme, brought into one; broken tags refused with file and line, or read leniently."""
+
+import pytest
+
+from sentence_state.data.errors import DataError
+from sentence_state.data.tagged_files import read_tagged
+
+
+def write(tmp_path, rows, name="train.conll"):
+    path = tmp_path / name
+    path.write_text("\n".join(rows.split("|")) + "\n")
+    return path
+
+
+def test_iob1_is_recognised_said_and_converted(tmp_path):
+    path = write(tmp_path, "he O|met O|Ann I-PER|Lee I-PER|Bob B-PER")
+    corpus = read_tagged(path)
+    assert corpus.examples[0].tags == ["O", "O", "B-PER", "E-PER", "S-PER"]
+    assert corpus.tag_scheme == "iob1"
+    note = f"{path}:3: I-PER after O: the file looks like IOB1, read as IOB1 (--tag-scheme to choose)"
+    assert corpus.description[1] == note
+
+
+@pytest.mark.parametrize("target", ["iob1", "bio", "bioes", "bilou"])
+def test_the_target_scheme_can_be_chosen(tmp_path, target):
+    tags = {
+        "iob1": ["I-PER", "I-PER"],
+        "bio": ["B-PER", "I-PER"],
+        "bioes": ["B-PER", "E-PER"],
+        "bilou": ["B-PER", "L-PER"],
+    }
+    corpus = read_tagged(write(tmp_path, "Ann B-PER|Lee I-PER"), target_scheme=target)
+    assert corpus.examples[0].tags == tags[target]
+
+
+def test_plain_tags_are_left_alone(tmp_path):
+    path = write(tmp_path, "Ann NNP|runs VBZ")
+    corpus = read_tagged(path)
+    assert corpus.examples[0].tags == ["NNP", "VBZ"]
+    assert corpus.tag_scheme == "plain"
+    assert corpus.description[-1] == "2 tags: NNP 1, VBZ 1"
+
+
+def test_the_scheme_of_train_can_be_imposed_on_dev(tmp_path):
+    path = write(tmp_path, "Ann B-PER|Lee B-PER")
+    assert read_tagged(path, tag_scheme="iob1", target_scheme="bio").examples[0].tags == ["B-PER", "B-PER"]
+    with pytest.raises(
+        ValueError, match="tag_scheme must be auto, plain or one of iob1, bio, bioes, bilou, got 'bmes'"
+    ):
+        read_tagged(path, tag_scheme="bmes")
+
+
+BROKEN = "a B-PER|b O||c B-LOC|d I-LOC||e O|f I-PER||g I-ORG|h B-PER||i B-PER"
+
+
+def test_broken_tags_are_refused_with_file_and_line(tmp_path):
+    path = write(tmp_path, BROKEN)
+    with pytest.raises(DataError) as error:
+        read_tagged(path)
+    assert str(error.value).startswith(f"{path}:8: I-PER after O: not BIO (and 1 more); --tag-scheme to choose another")
+
+
+def test_broken_tags_are_read_as_conlleval_does_when_asked(tmp_path):
+    path = write(tmp_path, BROKEN)
+    corpus = read_tagged(path, broken="repair", target_scheme="bio")
+    assert [example.tags for example in corpus.examples[2:4]] == [["O", "B-PER"], ["B-ORG", "B-PER"]]
+    assert f"{path}:8: I-PER after O: not BIO: 2 such tags read as conlleval does" in corpus.description
+
+
+def test_a_b_that_iob1_does_not_need_is_read_and_said(tmp_path):
+    path = write(tmp_path, "a I-PER|b I-PER||c O|d B-LOC||e O|f I-PER")
+    corpus = read_tagged(path, target_scheme="bio")
+    assert corpus.examples[1].tags == ["O", "B-LOC"]
+    assert f"{path}:5: B-LOC after O: not IOB1: 1 such tag read as conlleval does" in corpus.description
+
+
+@pytest.mark.parametrize("broken", ["error", "repair"])
+def test_a_tag_of_no_scheme_is_always_refused(tmp_path, broken):
+    path = write(tmp_path, "a B-PER|b I-PER||c PER")
+    with pytest.raises(DataError, match=r"train.conll:4: 'PER' is no tag of BIO \(--tag-scheme plain, if the tags"):
+        read_tagged(path, broken=broken)
+
+
+def test_conllu_is_recognised_by_its_name(tmp_path):
+    path = write(tmp_path, "1\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_", "dev.conllu")
+    assert read_tagged(path).examples[0].tags == ["VB"]
+    assert read_tagged(path, tag_column="upos").examples[0].tags == ["AUX"]
