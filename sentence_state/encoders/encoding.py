@@ -73,7 +73,8 @@ def read_input(
     if lengths is None:
         return x, None, unbatched
     lengths = torch.as_tensor(lengths)
-    check_lengths(lengths, x)
+    if check_lengths(lengths, x):
+        return x, None, unbatched
     lengths = lengths.to(x.device, non_blocking=True)
     return x.masked_fill(~length_mask(lengths, x.shape[1])[..., None], 0), lengths, unbatched
 
@@ -95,8 +96,9 @@ def mask_lengths(mask: Tensor, x: Tensor) -> Tensor:
     return lengths
 
 
-def check_lengths(lengths: Tensor, x: Tensor) -> None:
-    """One length for each sentence, each between 1 and N. Values are not read while a graph is traced or captured."""
+def check_lengths(lengths: Tensor, x: Tensor) -> bool:
+    """One length for each sentence, each between 1 and N. Returns True where all are known to be N: nothing is padded.
+    Values are not read while a graph is traced or captured."""
     if lengths.shape != x.shape[:1]:
         raise ValueError(
             f"lengths must have shape ({x.shape[0]},), one for each sentence of x, got {tuple(lengths.shape)}"
@@ -104,13 +106,14 @@ def check_lengths(lengths: Tensor, x: Tensor) -> None:
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
     if torch.compiler.is_compiling() or (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
-        return
+        return False
     values = lengths.tolist()
     for row, length in enumerate(values):
         if length < 1:
             raise ValueError(f"sequence {row} has length {length}; every sequence needs at least one word")
         if length > x.shape[1]:
             raise ValueError(f"sequence {row} has length {length}, x has only {x.shape[1]} positions")
+    return all(length == x.shape[1] for length in values)
 
 
 def check_size(name: str, value: int, least: int = 1) -> None:

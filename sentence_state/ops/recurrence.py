@@ -1,0 +1,137 @@
+"""T steps of Eq. 2 and Eq. 3, from inputs and weights to the last state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .equations import (
+    SentenceGates,
+    State,
+    Weights,
+    WordGates,
+    neighbours,
+    sentence_gates,
+    sentence_update,
+    word_gates,
+    word_update,
+)
+
+BACKENDS = ("auto", "reference")
+
+# Sentences never meet, so a CPU takes them in groups of about this many words: the gates of a group stay in its cache.
+GROUP_WORDS = 512
+
+
+class Step(NamedTuple):
+    """The state that a step reached and the gates that led there, None where an update was left out."""
+
+    state: State
+    word_gates: WordGates | None
+    sentence_gates: SentenceGates | None
+
+
+def recurrence(
+    x: Tensor,
+    mask: Tensor | None,
+    weights: Weights,
+    num_steps: int,
+    kind: str,
+    dropout: tuple[Tensor, Tensor] | None = None,
+    need_words: bool = True,
+    need_sentence: bool = True,
+) -> State:
+    """The state after `num_steps` steps; words or sentence that are not needed stay one step behind.
+
+    x: (B, N, D), zero at padding; mask: (B, N), True at a word, or None; kind: "paper" or "sharp" gates;
+    dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
+    """
+    group = max(1, GROUP_WORDS // x.shape[1]) if x.device.type == "cpu" and not torch.compiler.is_compiling() else 0
+    if group and group < x.shape[0]:
+        masks = [None] * x.shape[0] if mask is None else mask.split(group)
+        drops = [None] * x.shape[0] if dropout is None else zip(*(d.split(group) for d in dropout), strict=True)
+        options = (weights, num_steps, kind)
+        parts = [
+            recurrence(x, mask, *options, dropout, need_words, need_sentence)
+            for x, mask, dropout in zip(x.split(group), masks, drops, strict=False)
+        ]
+        return State(*map(torch.cat, zip(*parts, strict=True)))
+    x_term = input_term(x, weights)
+    state = initial_state(x, mask, weights)
+    for t in range(num_steps):
+        more = t < num_steps - 1
+        state = step(state, x_term, mask, weights, kind, t == 0, need_words or more, need_sentence or more).state
+        if more:
+            state = drop(state, dropout)
+    return state
+
+
+def step(
+    state: State,
+    x_term: Tensor,
+    mask: Tensor | None,
+    weights: Weights,
+    kind: str,
+    first: bool,
+    need_words: bool = True,
+    need_sentence: bool = True,
+) -> Step:
+    """H^{t-1} -> H^t: Eq. 2 and Eq. 3, both from the states of step t-1.
+
+    In the first step all h are equal, so the product W xi meets one number a neighbour, whether it exists, instead of
+    H, and U_f h is one vector.
+    """
+    h, c, g, c_g = state
+    k, H = g.shape[1:]
+    window = weights.W.shape[1] // H // 2
+    from_words = from_sentence = None
+    if need_words:
+        if first:
+            xi, W = neighbours(existing(h, mask), window), weights.W.unflatten(1, (-1, H)) @ weights.h_0
+        else:
+            xi, W = neighbours(state.h, window), weights.W
+        from_words = word_gates(xi, W, x_term, state.g, weights.V, kind)
+        sources = [*neighbours(state.c, window).unbind(dim=2), *state.c_g[:, None].unbind(dim=2)]
+        h, c = (zero_padding(tensor, mask) for tensor in word_update(from_words, sources))
+    if k and need_sentence:
+        f_term = F.linear(weights.h_0 if first else state.h, weights.sentence_U_f).unflatten(-1, (k, H))
+        f_term = f_term.expand(*h.shape[:2], k, H)
+        from_sentence = sentence_gates(f_term, mean_word(state.h, mask), state.g, weights, mask, kind)
+        g, c_g = sentence_update(from_sentence, state.c, state.c_g)
+    return Step(State(h, c, g, c_g), from_words, from_sentence)
+
+
+def input_term(x: Tensor, weights: Weights) -> Tensor:
+    """U x + b for all word gates, once for all steps: (B, N, D) -> (B, N, A, H)."""
+    return F.linear(x, weights.U, weights.b).view(*x.shape[:2], -1, weights.sentence_U_f.shape[1])
+
+
+def initial_state(x: Tensor, mask: Tensor | None, weights: Weights) -> State:
+    """H^0: every h and g is h_0, every cell c_0, both parameters; zero at padding."""
+    H = len(weights.h_0)
+    k = len(weights.sentence_U_f) // H
+    h, c = (zero_padding(vector.expand(*x.shape[:2], H), mask) for vector in (weights.h_0, weights.c_0))
+    g, c_g = (vector.expand(x.shape[0], k, H) for vector in (weights.h_0, weights.c_0))
+    return State(h, c, g, c_g)
+
+
+def drop(state: State, dropout: tuple[Tensor, Tensor] | None) -> State:
+    """Step dropout: the same masks on h and g after every step but the last."""
+    return state if dropout is None else state._replace(h=state.h * dropout[0], g=state.g * dropout[1])
+
+
+def existing(h: Tensor, mask: Tensor | None) -> Tensor:
+    """(B, N, 1): one at a word, zero at padding."""
+    return h.new_ones(*h.shape[:2], 1) if mask is None else mask[..., None].to(h.dtype)
+
+
+def zero_padding(state: Tensor, mask: Tensor | None) -> Tensor:
+    return state if mask is None else state.masked_fill(~mask[..., None], 0)
+
+
+def mean_word(h: Tensor, mask: Tensor | None) -> Tensor:
+    """avg(h_0 .. h_{n+1}) over the words of each sentence: (B, N, H), zero at padding -> (B, H)."""
+    return h.mean(dim=1) if mask is None else h.sum(dim=1) / mask.sum(dim=1, keepdim=True)

@@ -1,0 +1,318 @@
+"""`SentenceStateLSTM` against the oracle, and what the paper says of it."""
+
+import copy
+import itertools
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.flop_counter import FlopCounterMode
+
+from sentence_state import SentenceStateLSTM
+from tests import by_hand
+
+LENGTHS = [4, 1, 3]
+
+
+def encoder_with_random_weights(input_size=3, hidden_size=2, dtype=torch.float64, scale=1.0, **options):
+    """Every parameter random, biases and the initial state too: zeros would hide mistakes."""
+    encoder = SentenceStateLSTM(input_size, hidden_size, dtype=dtype, **options)
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=scale)
+    return encoder
+
+
+def as_lists(encoder):
+    return {name: parameter.tolist() for name, parameter in encoder.state_dict().items()}
+
+
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+@pytest.mark.parametrize(("window", "nodes"), list(itertools.product([1, 2, 3], [0, 1, 2, 3])))
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 4])
+def test_it_equals_equations_2_and_3_by_hand(gates, window, nodes, num_steps):
+    torch.manual_seed(window + 4 * nodes + 16 * num_steps)
+    encoder = encoder_with_random_weights(window=window, sentence_nodes=nodes, gates=gates, num_steps=num_steps)
+    x = torch.randn(len(LENGTHS), max(LENGTHS), 3, dtype=torch.float64)
+    words, sentence = encoder(x, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        h, g = by_hand.sentence_state_lstm(x[row, :length].tolist(), as_lists(encoder), num_steps, window, nodes, gates)
+        expected = torch.tensor(h, dtype=torch.float64)
+        torch.testing.assert_close(words[row, :length], expected, rtol=0, atol=1e-10)
+        first_node = torch.tensor(g[0], dtype=torch.float64) if nodes else expected.mean(dim=0)
+        torch.testing.assert_close(sentence[row], first_node, rtol=0, atol=1e-10)
+        assert not words[row, length:].any()
+
+
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+@pytest.mark.parametrize(("window", "num_steps"), list(itertools.product([1, 2], [1, 2, 4])))
+def test_the_released_variant_equals_the_released_code_by_hand(gates, window, num_steps):
+    torch.manual_seed(window + 4 * num_steps)
+    encoder = encoder_with_random_weights(3, 3, variant="released", window=window, gates=gates, num_steps=num_steps)
+    x = torch.randn(len(LENGTHS), max(LENGTHS), 3, dtype=torch.float64)
+    words, sentence = encoder(x, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        h, g = by_hand.released_s_lstm(x[row, :length].tolist(), as_lists(encoder), num_steps, window, gates)
+        torch.testing.assert_close(words[row, :length], torch.tensor(h, dtype=torch.float64), rtol=0, atol=1e-10)
+        torch.testing.assert_close(sentence[row], torch.tensor(g, dtype=torch.float64), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gates": "sharp"},
+        {"window": 2, "sentence_nodes": 2},
+        {"sentence_nodes": 0},
+        {"input_size": 2, "variant": "released"},
+    ],
+)
+def test_gradients_pass_gradcheck_for_input_and_every_parameter(options):
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=3, **options)
+    names, values = zip(*encoder.named_parameters(), strict=True)
+    x = torch.randn(2, 3, encoder.input_size, dtype=torch.float64, requires_grad=True)
+
+    def run(x, *values):
+        return torch.func.functional_call(encoder, dict(zip(names, values, strict=True)), (x, torch.tensor([3, 1])))
+
+    assert torch.autograd.gradcheck(run, (x, *values))
+
+
+@pytest.mark.parametrize(("variant", "reach"), [("paper", lambda T, w: (T - 1) * w), ("released", lambda T, w: T * w)])
+@pytest.mark.parametrize(("num_steps", "window"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)])
+def test_a_word_depends_on_exactly_the_words_within_reach(variant, reach, num_steps, window):
+    """Without sentence node in the paper's variant; the released one has a node, whose gate s is closed here."""
+    torch.manual_seed(0)
+    nodes = 1 if variant == "released" else 0
+    encoder = encoder_with_random_weights(
+        3, 3, scale=0.5, variant=variant, sentence_nodes=nodes, num_steps=num_steps, window=window, gates="sharp"
+    )
+    if nodes:
+        with torch.no_grad():
+            encoder.V.zero_()
+            encoder.b[4 * 3 : 5 * 3] = -1e4
+    x = torch.randn(1, 15, 3, dtype=torch.float64, requires_grad=True)
+    middle = 7
+    encoder(x).words[0, middle].sum().backward()
+    touched = x.grad[0].abs().sum(dim=1) > 0
+    distance = (torch.arange(15) - middle).abs()
+    assert torch.equal(touched, distance <= reach(num_steps, window))
+
+
+def test_the_sentence_state_reaches_one_step_further_than_a_word():
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=1)
+    x = torch.randn(1, 5, 3, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(encoder(x).sentence.sum(), x, allow_unused=True)
+    assert gradient is None or not gradient.any()  # step 1 reads h^0 only
+    (gradient,) = torch.autograd.grad(encoder(x, num_steps=2).sentence.sum(), x)
+    assert (gradient.abs().sum(dim=2) > 0).all()  # step 2 reads every word
+
+
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_trace_holds_every_state_and_gates_that_sum_to_one(gates, nodes):
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=4, sentence_nodes=nodes, gates=gates)
+    x, lengths = torch.randn(3, 4, 3, dtype=torch.float64), torch.tensor(LENGTHS)
+    trace = encoder.trace(x, lengths)
+    for t in range(1, 5):
+        words, sentence = encoder(x, lengths, num_steps=t)
+        torch.testing.assert_close(trace.words[t], words, rtol=0, atol=1e-12)
+        torch.testing.assert_close(trace.sentence[t, :, 0], sentence, rtol=0, atol=1e-12)
+    torch.testing.assert_close(trace.word_gates.sum(dim=3), torch.ones_like(trace.words[1:]))
+    total = trace.sentence_word_gates.sum(dim=2) + trace.sentence_node_gates.sum(dim=2)
+    torch.testing.assert_close(total, torch.ones_like(total))
+    assert not trace.sentence_word_gates[:, 1, 1:].any()  # padding gives nothing
+
+
+def test_the_papers_gates_stay_within_the_range_that_a_squashed_softmax_allows():
+    torch.manual_seed(0)
+    trace = encoder_with_random_weights(hidden_size=8, scale=5.0).trace(torch.randn(2, 6, 3, dtype=torch.float64))
+    e = torch.e
+    assert trace.word_gates.min() >= 1 / (1 + 4 * e) - 1e-15  # float64 rounding at full saturation
+    assert trace.word_gates.max() <= e / (e + 4) + 1e-15
+
+
+def test_what_is_not_needed_is_none_and_the_rest_is_unchanged():
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights()
+    x, lengths = torch.randn(3, 4, 3, dtype=torch.float64), torch.tensor(LENGTHS)
+    words, sentence = encoder(x, lengths)
+    only_words = encoder(x, lengths, need_sentence=False)
+    only_sentence = encoder(x, lengths, need_words=False)
+    assert only_words.sentence is None
+    assert only_sentence.words is None
+    assert torch.equal(only_words.words, words)
+    assert torch.equal(only_sentence.sentence, sentence)
+
+
+def products(run):
+    """Multiply-adds of the matrix products that a call does."""
+
+    def addmm_(out, left, right, **_):  # not among the products that the counter knows
+        return 2 * left[0] * left[1] * right[1]
+
+    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: addmm_}) as counter:
+        run()
+    return counter.get_total_flops() // 2
+
+
+def test_the_exact_savings_are_used():
+    B, N, H, T = 2, 50, 8, 5
+    encoder, x = SentenceStateLSTM(H, H, num_steps=T), torch.randn(B, N, H)
+    a_word_step, a_node_step = B * N * 7 * H * 3 * H, B * N * H * H
+    inputs = B * N * 7 * H * H
+    both = products(lambda: encoder(x))
+    few = inputs + (T - 1) * (a_word_step + a_node_step)
+    assert few < both < 1.15 * few  # the first step costs next to nothing, the small products of g fill the rest
+    assert both - products(lambda: encoder(x, need_words=False)) >= a_word_step
+    assert both - products(lambda: encoder(x, need_sentence=False)) >= a_node_step
+
+
+def test_step_dropout_keeps_one_mask_through_all_steps_and_rests_in_evaluation():
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(hidden_size=16, step_dropout=0.5, num_steps=6)
+    plain = encoder_with_random_weights(hidden_size=16, num_steps=6)
+    plain.load_state_dict(encoder.state_dict())
+    x = torch.randn(2, 5, 3, dtype=torch.float64)
+    encoder.eval()
+    assert torch.equal(encoder(x).words, plain(x).words)
+    encoder.train()
+    torch.manual_seed(1)
+    keep_h = torch.empty(2, 5, 16, dtype=torch.float64).bernoulli_(0.5) / 0.5
+    keep_g = torch.empty(2, 1, 16, dtype=torch.float64).bernoulli_(0.5) / 0.5
+    torch.manual_seed(1)
+    words, sentence = encoder(x)
+    from sentence_state.ops.recurrence import initial_state, input_term, step
+
+    _, _, weights = plain._prepare(x, None)
+    state = initial_state(x, None, weights)
+    for t in range(6):
+        state = step(state, input_term(x, weights), None, weights, "paper", first=t == 0).state
+        if t < 5:
+            state = state._replace(h=state.h * keep_h, g=state.g * keep_g)
+    torch.testing.assert_close(words, state.h, rtol=0, atol=1e-12)
+    torch.testing.assert_close(sentence, state.g[:, 0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [
+        ("inductor", {}),  # builds C++: slow, so only the default
+        ("aot_eager", {"gates": "sharp"}),
+        ("aot_eager", {"window": 2, "sentence_nodes": 2}),
+        ("aot_eager", {"sentence_nodes": 0}),
+        ("aot_eager", {"variant": "released"}),
+    ],
+)
+def test_it_compiles_whole_with_dynamic_sizes_and_agrees(backend, options):
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(8, 8, num_steps=3, **options)
+    torch._dynamo.reset()
+    compiled = torch.compile(encoder, fullgraph=True, dynamic=True, backend=backend)
+    for B, N in [(3, 5), (2, 9), (4, 2)]:
+        x, lengths = torch.randn(B, N, 8), torch.randint(1, N + 1, (B,))
+        for ours, theirs in zip(compiled(x, lengths), encoder(x, lengths), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    x = torch.randn(3, 7, 8)
+    compiled(x).sentence.sum().backward()
+    ours = {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+    encoder.zero_grad()
+    encoder(x).sentence.sum().backward()
+    for name, parameter in encoder.named_parameters():
+        if parameter.grad is not None:
+            torch.testing.assert_close(ours[name], parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"gates": "sharp", "window": 2, "sentence_nodes": 2}, {"sentence_nodes": 0}])
+def test_it_exports_with_dynamic_batch_and_length_and_agrees(options):
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(8, 8, num_steps=3, **options).eval()
+    batch, length = torch.export.Dim("batch", min=1, max=512), torch.export.Dim("length", min=1, max=512)
+    exported = torch.export.export(
+        encoder,
+        (torch.randn(3, 5, 8), torch.tensor([5, 2, 1])),
+        dynamic_shapes={"x": {0: batch, 1: length}, "lengths": {0: batch}},
+    ).module()
+    for B, N in [(3, 5), (1, 1), (7, 12)]:
+        x, lengths = torch.randn(B, N, 8), torch.randint(1, N + 1, (B,))
+        for ours, theirs in zip(exported(x, lengths), encoder(x, lengths), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_bfloat16_autocast_stays_near_float32(device):
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(32, 64, device=device)
+    x, lengths = torch.randn(4, 9, 32, device=device), torch.tensor([9, 1, 5, 2])
+    with torch.autocast(device, dtype=torch.bfloat16):
+        words, sentence = encoder(x, lengths)
+        (words.sum() + sentence.sum()).backward()
+    assert words.dtype == sentence.dtype == torch.bfloat16
+    assert all(parameter.grad.dtype == torch.float32 for parameter in encoder.parameters())
+    for ours, theirs in zip((words, sentence), encoder(x, lengths), strict=True):
+        assert (ours - theirs).norm() / theirs.norm() < 2e-2  # bfloat16
+
+
+def test_bias_can_be_left_out():
+    encoder = SentenceStateLSTM(3, 4, bias=False)
+    assert {name for name, _ in encoder.named_parameters()} == {
+        "W", "U", "V", "sentence_W", "sentence_U", "sentence_U_f", "h_0", "c_0",
+    }  # fmt: skip
+    with_zeros = SentenceStateLSTM(3, 4)
+    with_zeros.load_state_dict({**with_zeros.state_dict(), **encoder.state_dict()})
+    x = torch.randn(2, 5, 3)
+    assert torch.equal(encoder(x).words, with_zeros(x).words)
+
+
+def test_the_number_of_parameters_is_that_of_the_equations():
+    H, D = 300, 300
+    count = sum(parameter.numel() for parameter in SentenceStateLSTM(D, H).parameters())
+    words = 7 * (3 * H * H + H * D + H * H + H)
+    sentence = 3 * (H * H + H * H + H)
+    assert count == words + sentence + 2 * H
+
+
+def test_packed_and_masked_input_equal_lengths():
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(3, 4)
+    x, lengths = torch.randn(3, 4, 3), torch.tensor([2, 4, 1])
+    by_lengths = encoder(x, lengths)
+    by_mask = encoder(x, mask=torch.arange(4) < lengths[:, None])
+    packed = encoder(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+    for other in (by_mask, packed):
+        assert torch.equal(other.words, by_lengths.words)
+        assert torch.equal(other.sentence, by_lengths.sentence)
+
+
+def test_a_copy_computes_the_same():
+    encoder = SentenceStateLSTM(3, 4)
+    x = torch.randn(2, 5, 3)
+    assert torch.equal(copy.deepcopy(encoder)(x).words, encoder(x).words)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
+        ({"input_size": -1}, "input_size must be at least 1, got -1"),
+        ({"num_steps": 0}, "num_steps must be at least 1, got 0"),
+        ({"window": 0}, "window must be at least 1, got 0"),
+        ({"sentence_nodes": -1}, "sentence_nodes must be at least 0, got -1"),
+        ({"gates": "soft"}, "gates must be one of 'paper', 'sharp', got 'soft'"),
+        ({"variant": "ours"}, "variant must be one of 'paper', 'released', got 'ours'"),
+        ({"backend": "cuda"}, "backend must be one of .*, got 'cuda'"),
+        ({"step_dropout": 1.0}, r"step_dropout must lie in \[0, 1\), got 1.0"),
+        ({"variant": "released"}, "needs input_size == hidden_size and sentence_nodes == 1, got 3, 4 and 1"),
+    ],
+)
+def test_bad_options_say_what_was_expected_and_what_came(options, message):
+    with pytest.raises(ValueError, match=message):
+        SentenceStateLSTM(**{"input_size": 3, "hidden_size": 4, **options})
+
+
+@pytest.mark.parametrize("call", ["__call__", "trace"])
+def test_num_steps_of_a_call_must_be_positive(call):
+    with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
+        getattr(SentenceStateLSTM(3, 4), call)(torch.randn(1, 2, 3), num_steps=0)
