@@ -1,3 +1,21 @@
 """Sentence-State LSTM (Zhang, Liu and Song, ACL 2018): a state for every word and one for the sentence."""
 
+from .encoders import CNN, ENCODERS, LSTM, BiLSTM, DropInLSTM, Encoding, SentenceStateLSTM, Trace, Transformer
+from .heads import CRF, AdditiveAttention, Classifier, allowed_transitions
+
+__all__ = [
+    "CNN",
+    "CRF",
+    "ENCODERS",
+    "LSTM",
+    "AdditiveAttention",
+    "BiLSTM",
+    "Classifier",
+    "DropInLSTM",
+    "Encoding",
+    "SentenceStateLSTM",
+    "Trace",
+    "Transformer",
+    "allowed_transitions",
+]
 __version__ = "0.1.0"

@@ -17,8 +17,8 @@ class LSTM(Encoder):
     x (B, N, input_size) -> words (B, N, hidden_size), sentence (B, hidden_size).
     cell: "standard" is nn.LSTM's own (cuDNN on a GPU, two biases a gate); "coupled" is Eq. 1, a loop over the words.
     dropout: between stacked layers, as in nn.LSTM.
-    Neither cell compiles into one graph: torch.compile runs the recurrence eagerly, torch.export unrolls it, so the
-    number of words is fixed in an exported program (the number of sentences is not).
+    Neither cell compiles into one graph for all lengths: torch.compile runs nn.LSTM eagerly and unrolls Eq. 1 anew for
+    each length, torch.export unrolls both, so the number of words is fixed in an exported program.
     """
 
     num_directions = 1
@@ -166,7 +166,6 @@ class CoupledLayer(nn.Module):
         return torch.cat([h[0], reverse(h[1], lengths)], dim=-1) if both else h[0]
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # else the loop is compiled again for every length
 def coupled_recurrence(products: Tensor, U: Tensor, h_0: Tensor, c_0: Tensor) -> Tensor:
     """Eq. 1 from left to right, all directions in one loop: W x + b (directions, B, N, 4H), U (directions, H, 4H),
     initial states (directions, 1, H) -> h (directions, B, N, H)."""

@@ -1,0 +1,179 @@
+"""What every encoder promises, whichever it is: one contract, run over the dictionary and the options that matter."""
+
+import copy
+from functools import partial
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from sentence_state.encoders import ENCODERS
+
+D, H, LENGTHS = 5, 8, [7, 1, 4, 2]
+
+CASES = {
+    **ENCODERS,
+    "LSTM, coupled": partial(ENCODERS["LSTM"], cell="coupled"),
+    "BiLSTM, coupled": partial(ENCODERS["BiLSTM"], cell="coupled"),
+    "2 stacked BiLSTM, coupled": partial(ENCODERS["2 stacked BiLSTM"], cell="coupled"),
+    "S-LSTM, sharp": partial(ENCODERS["S-LSTM"], gates="sharp"),
+    "S-LSTM, 2 nodes, window 2": partial(ENCODERS["S-LSTM"], sentence_nodes=2, window=2),
+    "S-LSTM, no node": partial(ENCODERS["S-LSTM"], sentence_nodes=0),
+    "S-LSTM, released": lambda D, H, **options: ENCODERS["S-LSTM"](D, D, variant="released", **options),
+}
+
+
+@pytest.fixture(params=CASES)
+def encoder(request):
+    torch.manual_seed(0)
+    return CASES[request.param](D, H).eval()
+
+
+@pytest.fixture
+def batch():
+    torch.manual_seed(1)
+    return torch.randn(len(LENGTHS), max(LENGTHS), D), torch.tensor(LENGTHS)
+
+
+def assert_same(ours, theirs, atol=1e-6):  # float32
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=atol)
+
+
+def test_shapes_and_zeros_at_padding(encoder, batch):
+    x, lengths = batch
+    words, sentence = encoder(x, lengths)
+    assert words.shape == (*x.shape[:2], encoder.output_size)
+    assert sentence.shape == (len(x), encoder.output_size)
+    for row, length in enumerate(LENGTHS):
+        assert not words[row, length:].any()
+        assert words[row, :length].any(dim=1).all()
+
+
+def test_a_sentence_gives_the_same_alone_padded_and_in_any_batch(encoder, batch):
+    x, lengths = batch
+    words, sentence = encoder(x, lengths)
+    order = torch.tensor([2, 0, 3, 1])
+    shuffled = encoder(x[order], lengths[order])
+    longer = encoder(torch.cat([x, torch.randn(len(x), 3, D)], dim=1), lengths)
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(x[row, :length])
+        assert_same(words[row, :length], alone.words)
+        assert_same(sentence[row], alone.sentence)
+    assert_same(shuffled.words, words[order])
+    assert_same(shuffled.sentence, sentence[order])
+    assert_same(longer.words[:, : x.shape[1]], words)
+    assert_same(longer.sentence, sentence)
+
+
+def test_lengths_mask_and_packed_input_agree(encoder, batch):
+    x, lengths = batch
+    expected = encoder(x, lengths)
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    mask = torch.arange(x.shape[1]) < lengths[:, None]
+    for other in (encoder(packed), encoder(x, mask=mask), encoder(x, LENGTHS)):
+        assert_same(other.words, expected.words)
+        assert_same(other.sentence, expected.sentence)
+
+
+def test_no_lengths_means_no_padding(encoder, batch):
+    x, _ = batch
+    full = torch.full((len(x),), x.shape[1])
+    for ours, theirs in zip(encoder(x), encoder(x, full), strict=True):
+        assert_same(ours, theirs)
+
+
+def test_what_stands_at_padding_has_no_effect(encoder, batch):
+    x, lengths = batch
+    spoilt = x.masked_fill((torch.arange(x.shape[1]) >= lengths[:, None])[..., None], torch.nan)
+    for ours, theirs in zip(encoder(spoilt, lengths), encoder(x, lengths), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_nan_in_one_sentence_never_reaches_another(encoder, batch):
+    x, lengths = batch
+    expected = encoder(x, lengths)
+    spoilt = x.clone()
+    spoilt[2, 1] = torch.nan
+    words, sentence = encoder(spoilt, lengths)
+    assert sentence[2].isnan().any()
+    others = [0, 1, 3]
+    assert_same(words[others], expected.words[others])
+    assert_same(sentence[others], expected.sentence[others])
+
+
+def test_gradients_reach_every_parameter_and_every_word_but_no_padding(encoder, batch):
+    x, lengths = batch
+    x = x.requires_grad_()
+    encoder.train()
+    words, sentence = encoder(x, lengths)
+    ((words * torch.randn_like(words)).sum() + (sentence * torch.randn_like(sentence)).sum()).backward()
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+    is_word = torch.arange(x.shape[1]) < lengths[:, None]
+    assert torch.equal(x.grad.any(dim=2), is_word)
+
+
+def test_float64_agrees_with_float32(encoder, batch):
+    x, lengths = batch
+    precise = copy.deepcopy(encoder).double()(x.double(), lengths)
+    for ours, theirs in zip(encoder(x, lengths), precise, strict=True):
+        assert_same(ours.double(), theirs, atol=2e-6)
+
+
+def test_bfloat16_autocast_is_finite_and_near(encoder, batch):
+    x, lengths = batch
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = encoder(x, lengths)
+    for ours, theirs in zip(low, encoder(x, lengths), strict=True):
+        assert (ours.float() - theirs).norm() / theirs.norm() < 3e-2  # bfloat16
+
+
+def test_copies_and_state_dicts_compute_the_same(encoder, batch):
+    x, lengths = batch
+    expected = encoder(x, lengths)
+    other = copy.deepcopy(encoder)
+    for parameter in other.parameters():
+        torch.nn.init.constant_(parameter, 0.1)
+    assert not torch.equal(other(x, lengths).sentence, expected.sentence)
+    other.load_state_dict(encoder.state_dict())
+    for ours, theirs in zip(other(x, lengths), expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_sizes_below_one_are_refused():
+    for build in ENCODERS.values():
+        with pytest.raises(ValueError, match="input_size must be at least 1, got 0"):
+            build(0, H)
+        with pytest.raises(ValueError, match="hidden_size must be at least 1, got 0"):
+            build(D, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": torch.zeros(5)}, r"x must have shape \(B, N, 5\) or \(N, 5\), got \(5,\)"),
+        ({"x": torch.zeros(2, 3, 4)}, r"input_size = 5 in its last dimension, got shape \(2, 3, 4\)"),
+        ({"x": torch.zeros(2, 0, 5)}, r"at least one word, got x of shape \(2, 0, 5\)"),
+        ({"lengths": torch.tensor([3])}, r"lengths must have shape \(2,\), one for each sentence of x, got \(1,\)"),
+        ({"lengths": torch.tensor([3, 0])}, "sequence 1 has length 0; every sequence needs at least one word"),
+        ({"lengths": torch.tensor([4, 1])}, "sequence 0 has length 4, x has only 3 positions"),
+        ({"lengths": torch.tensor([1.0, 1.0])}, "lengths must be integers, got torch.float32"),
+        ({"mask": torch.ones(2, 4, dtype=torch.bool)}, r"mask has shape \(2, 4\), input has shape \(2, 3, 5\)"),
+        ({"mask": torch.ones(2, 3)}, "mask must be boolean, True at a word, got torch.float32"),
+        ({"mask": torch.tensor([[True] * 3, [False, True, True]])}, "True for the first words .* row 1 is not"),
+        ({"mask": torch.tensor([[True] * 3, [False] * 3])}, "sequence 1 has length 0"),
+        ({"lengths": [3, 3], "mask": torch.ones(2, 3, dtype=torch.bool)}, "give lengths or mask, not both"),
+    ],
+)
+def test_bad_input_says_what_was_expected_and_what_came(arguments, message):
+    for build in ENCODERS.values():
+        with pytest.raises(ValueError, match=message):
+            build(D, H)(**{"x": torch.zeros(2, 3, D), **arguments})
+
+
+def test_lengths_beside_a_packed_sequence_are_refused(encoder, batch):
+    x, lengths = batch
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    with pytest.raises(ValueError, match="a PackedSequence carries its own lengths"):
+        encoder(packed, lengths)
