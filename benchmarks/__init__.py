@@ -1,0 +1,1 @@
+"""Measurements. They import sentence_state; sentence_state never imports them."""
