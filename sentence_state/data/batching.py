@@ -1,0 +1,160 @@
+"""Batch: sentences of similar length together, padded. Batches: the same order again for the same seed and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .example import Example
+from .indexing import NO_TAG, Ids, IndexedExamples, Vocabularies, index_examples
+from .vocabulary import PAD_ID
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B sentences of up to N positions. With boundaries, position 0 is <s> and the last of a sentence is </s>."""
+
+    word_ids: Tensor  # (B, N)
+    lengths: Tensor  # (B,), with <s> and </s>
+    boundaries: bool
+    positions: Tensor  # (B,) places of the sentences among the examples, always on the CPU
+    character_ids: Tensor | None = None  # (B, N, C)
+    case_ids: Tensor | None = None  # (B, N)
+    label_ids: Tensor | None = None  # (B,)
+    tag_ids: Tensor | None = None  # (B, N), -100 at padding, <s> and </s>
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with every tensor but `positions` replaced."""
+        names = (field.name for field in fields(self) if field.name != "positions")
+        tensors = {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Tensor)}
+        changed: dict[str, Any] = {name: function(tensor) for name, tensor in tensors.items()}
+        return replace(self, **changed)
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
+        return self.map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        return self.map(lambda tensor: tensor.pin_memory())
+
+
+def collate(
+    examples: Sequence[Example],
+    vocabularies: Vocabularies,
+    *,
+    boundaries: bool = True,
+    targets: bool = True,
+    multiple: int = 1,
+) -> Batch:
+    """One batch of all examples, in their order."""
+    indexed = index_examples(examples, vocabularies, boundaries=boundaries, targets=targets)
+    return make_batch(indexed, np.arange(len(indexed)), multiple)
+
+
+def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> Batch:
+    """The batch of the examples at `positions`, padded to a multiple of `multiple`."""
+    starts, ends = examples.starts[positions], examples.starts[positions + 1]
+    lengths = ends - starts
+    size = -(-int(lengths.max()) // multiple) * multiple
+
+    def pad(values: Ids, filling: int) -> Ids:
+        padded = np.full((len(positions), size), filling, np.int64)
+        for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+            padded[row, : end - start] = values[start:end]
+        return padded
+
+    character_ids = None
+    if examples.characters is not None and examples.spellings is not None:
+        character_ids = pad_characters(examples.characters, pad(examples.spellings, -1))
+    return Batch(
+        word_ids=torch.from_numpy(pad(examples.word_ids, PAD_ID)),
+        lengths=torch.from_numpy(lengths),
+        boundaries=examples.boundaries,
+        positions=torch.from_numpy(np.asarray(positions)),
+        character_ids=character_ids,
+        case_ids=torch.from_numpy(pad(examples.case_ids, 0)) if examples.case_ids is not None else None,
+        label_ids=torch.from_numpy(examples.label_ids[positions]) if examples.label_ids is not None else None,
+        tag_ids=torch.from_numpy(pad(examples.tag_ids, NO_TAG)) if examples.tag_ids is not None else None,
+    )
+
+
+def pad_characters(table: Ids, spellings: Ids) -> Tensor:
+    """(B, N, C) characters of the spellings (B, N), -1 being padding; C is the longest word of this batch."""
+    characters = table[spellings]  # (B, N, longest of all)
+    characters[spellings < 0] = PAD_ID
+    used = int((characters != PAD_ID).any(axis=(0, 1)).sum())
+    return torch.from_numpy(np.ascontiguousarray(characters[:, :, :used]))
+
+
+class Batches:
+    """An endless supply of epochs: iterating gives the rest of the current epoch and moves on to the next.
+
+    Sentences are shuffled by (seed, epoch), sorted by length within windows of `window` batches, cut into batches of
+    `batch_size`, and the batches shuffled. `epoch` and `index` say which batch comes next: `state` and `restore` go
+    back to any moment exactly. Without `shuffle`, all sentences sorted by length, for evaluation.
+    """
+
+    def __init__(
+        self,
+        examples: IndexedExamples,
+        batch_size: int,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        window: int = 50,
+        multiple: int = 1,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.examples = examples
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self.window = window
+        self.multiple = multiple
+        self.epoch = 0
+        self.index = 0
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self.examples) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = self.order(self.epoch)
+        while self.index < len(order):
+            self.index += 1  # before the batch is used: what is saved after a step names the next batch
+            yield make_batch(self.examples, order[self.index - 1], self.multiple)
+        self.epoch, self.index = self.epoch + 1, 0
+
+    def order(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The positions of the sentences of every batch of an epoch."""
+        lengths = self.examples.lengths
+        if not self.shuffle:
+            return cut(np.argsort(lengths, kind="stable"), self.batch_size)
+        generator = np.random.default_rng([self.seed, epoch])
+        shuffled = generator.permutation(len(lengths))
+        windows = cut(shuffled, self.batch_size * self.window)
+        batches = [
+            batch
+            for window in windows
+            for batch in cut(window[np.argsort(lengths[window], kind="stable")], self.batch_size)
+        ]
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def state(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "index": self.index}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.epoch, self.index = state["epoch"], state["index"]
+
+
+def cut(positions: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    return [positions[start : start + size] for start in range(0, len(positions), size)]
