@@ -1,0 +1,91 @@
+"""Utterances with an intent and slots marked inline, for the joint task; the embedded sample is written so.
+
+book_flight<TAB>a flight from [lisbon](from_place) to [new york](to_place)
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib import resources
+from os import PathLike
+
+from .example import Corpus, Example, Splits
+from .tag_schemes import Span, spans_to_tags
+from .text_files import TextFile, read_text
+from .tokenizer import Tokenizer
+
+SLOT = re.compile(r"\[([^][]*)\]\(([^()\s]+)\)")
+WORDS = Tokenizer(whitespace=True, contractions=False)
+
+
+def read_marked(path: str | PathLike[str], *, target_scheme: str = "bio", encoding: str | None = None) -> Corpus:
+    """One utterance a line: label, tab, words separated by spaces, with [words](slot) around every slot."""
+    file = read_text(path, encoding)
+    examples = read_utterances(file, target_scheme)
+    if not examples:
+        raise file.error("the file is empty", 1)
+    labels = Counter(example.label for example in examples)
+    form = f"{len(examples):,} utterances, {len(labels)} labels, slots marked inline, {file.encoding}"
+    return Corpus(file.path, examples, [f"{file.path}: {form}"], tag_scheme=target_scheme)
+
+
+def read_sample(target_scheme: str = "bio") -> Splits:
+    """The embedded sample: utterances to an assistant, each with its intent and its slots."""
+    folder = resources.files(__package__) / "sample"
+    texts = {split: (folder / f"{split}.txt").read_text(encoding="utf-8") for split in ("train", "dev", "test")}
+    return Splits(
+        **{
+            split: read_utterances(TextFile(f"sample/{split}.txt", text, "UTF-8"), target_scheme)
+            for split, text in texts.items()
+        }
+    )
+
+
+def read_utterances(file: TextFile, target_scheme: str) -> list[Example]:
+    return [
+        read_utterance(file, line, number, target_scheme)
+        for number, line in enumerate(file.text.split("\n"), start=1)
+        if line.strip()
+    ]
+
+
+def read_utterance(file: TextFile, line: str, number: int, target_scheme: str) -> Example:
+    label, tab, marked = line.partition("\t")
+    if not tab or not label.strip():
+        raise file.error(f'expected a label, a tab and an utterance, got "{line[:40]}"', number)
+    text, slots = unmark(file, marked.strip(), number)
+    tokens = WORDS.tokenize(text)
+    if not tokens:
+        raise file.error("empty text", number)
+    starts = {token.start: position for position, token in enumerate(tokens)}
+    ends = {token.end: position + 1 for position, token in enumerate(tokens)}
+    spans = []
+    for start, end, slot in slots:
+        if start not in starts or end not in ends:
+            raise file.error(f'the slot "[{text[start:end]}]({slot})" must cover whole words', number)
+        spans.append(Span(starts[start], ends[end], slot))
+    return Example(
+        words=[token.text for token in tokens],
+        label=label.strip(),
+        tags=spans_to_tags(spans, len(tokens), target_scheme),
+        text=text,
+        offsets=[(token.start, token.end) for token in tokens],
+        path=file.path,
+        lines=(number,),
+    )
+
+
+def unmark(file: TextFile, marked: str, number: int) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text without its marks, and where in it the slots are."""
+    text, position = "", 0
+    slots = []
+    for match in SLOT.finditer(marked):
+        text += marked[position : match.start()]
+        slots.append((len(text), len(text) + len(match.group(1)), match.group(2)))
+        text += match.group(1)
+        position = match.end()
+    text += marked[position:]
+    if "[" in text or "]" in text:
+        raise file.error(f'a slot is written [words](name), got "{marked[:60]}"', number)
+    return text, slots
