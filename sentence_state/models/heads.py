@@ -1,0 +1,78 @@
+"""What the models do with a head: the classifier's answers, and the CRF's between <s> and </s>."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..data.batching import Batch
+from ..data.example import Example
+from ..data.tag_schemes import Span, tags_to_spans
+from ..data.vocabulary import Vocabulary
+from ..heads import CRF, AllowedTransitions, allowed_transitions
+from .model import Prediction, SpanPrediction
+
+
+def allowed_tags(tags: Vocabulary, scheme: str | None) -> AllowedTransitions | None:
+    """What the scheme allows; None for tags that are no spans."""
+    return allowed_transitions(tags.words, scheme.upper()) if scheme in ("bio", "bioes") else None
+
+
+def inner_words(words: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The words without <s> and </s>, and their number: what the CRF sees."""
+    return (words[:, 1:-1], batch.lengths - 2) if batch.boundaries else (words, batch.lengths)
+
+
+def tagging_loss(crf: CRF, words: Tensor, batch: Batch) -> Tensor:
+    """-log P(tags) of each sentence, (B,)."""
+    if batch.tag_ids is None:
+        raise ValueError("loss needs batch.tag_ids, got None")
+    tags = batch.tag_ids[:, 1:-1] if batch.boundaries else batch.tag_ids
+    words, lengths = inner_words(words, batch)
+    return -crf.log_likelihood(words, tags, lengths)
+
+
+def best_tags(crf: CRF, words: Tensor, batch: Batch, vocabulary: Vocabulary) -> list[list[str]]:
+    words, lengths = inner_words(words, batch)
+    rows = crf.decode(words, lengths)[0].tolist()
+    return [[vocabulary.word(tag) for tag in row[:length]] for row, length in zip(rows, lengths.tolist(), strict=True)]
+
+
+def tag_scores(crf: CRF, words: Tensor, batch: Batch, tags: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
+    """P(y_i) of each predicted tag, (B, N)."""
+    words, lengths = inner_words(words, batch)
+    marginals = crf.marginals(words, lengths)  # (B, N, K)
+    ids = torch.zeros(marginals.shape[:2], dtype=torch.long)
+    for row, sentence in enumerate(tags):
+        ids[row, : len(sentence)] = torch.tensor([vocabulary.index[tag] for tag in sentence])
+    return marginals.cpu().gather(2, ids[..., None]).squeeze(2)
+
+
+def span_predictions(
+    example: Example, tags: Sequence[str], scores: Sequence[float], scheme: str | None
+) -> list[SpanPrediction]:
+    """Spans with their place in the text; a plain tag is a span of one word."""
+    text, offsets = example.located()
+    spans = [Span(i, i + 1, tag) for i, tag in enumerate(tags)] if scheme == "plain" else tags_to_spans(tags, scheme)
+    found: list[SpanPrediction] = []
+    for first, last, label in spans:
+        start, end = offsets[first][0], offsets[last - 1][1]
+        score = min(scores[first:last])
+        found.append({"start": start, "end": end, "label": label, "text": text[start:end], "score": score})
+    return found
+
+
+def best_labels(logits: Tensor, vocabulary: Vocabulary) -> list[str]:
+    return [vocabulary.word(label) for label in logits.argmax(-1).tolist()]
+
+
+def label_predictions(logits: Tensor, vocabulary: Vocabulary) -> list[Prediction]:
+    """(B, K) -> the best label, its probability, and those of all labels."""
+    found: list[Prediction] = []
+    for row in logits.float().softmax(-1).tolist():
+        best = max(range(len(row)), key=row.__getitem__)
+        probabilities = dict(zip(vocabulary.words, row, strict=True))
+        found.append({"label": vocabulary.word(best), "score": row[best], "spans": [], "probabilities": probabilities})
+    return found

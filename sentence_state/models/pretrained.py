@@ -1,0 +1,205 @@
+"""A model in a folder: config.json, model.safetensors, vocabularies as JSON, versions.json. Nothing is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import tempfile
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy
+import safetensors
+import torch
+
+from ..data.errors import DataError
+from ..data.indexing import Vocabularies
+from ..data.tokenizer import Tokenizer
+from ..data.vocabulary import Vocabulary
+from .config import ModelConfig, check_fields
+from .files import FolderError, read_json, read_tensors, shapes_of, write_json, write_tensors, write_text
+
+if TYPE_CHECKING:
+    from .model import Model
+
+FORMAT_VERSION = 1
+CONFIG, WEIGHTS, VERSIONS = "config.json", "model.safetensors", "versions.json"
+VOCABULARIES = ("words", "characters", "labels", "tags")  # <name>.json
+
+AnyModel = TypeVar("AnyModel", bound="Model")
+
+
+def save(model: Model, folder: str | PathLike[str]) -> None:
+    """The weights come last: what stands beside them is already theirs."""
+    folder = Path(folder)
+    save_description(model, folder)
+    save_weights(model, folder)
+
+
+def save_description(model: Model, folder: Path) -> None:
+    """All but the weights."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderError.at(folder, f"could not be made: {error.strerror or error}") from error
+    for name in VOCABULARIES:
+        vocabulary = getattr(model.vocabularies, name)
+        if vocabulary is not None:
+            write_text(folder / f"{name}.json", vocabulary.to_json())
+    write_json(folder / VERSIONS, versions())
+    write_json(folder / CONFIG, describe(model))
+
+
+def save_weights(model: Model, folder: Path) -> None:
+    write_tensors(folder / WEIGHTS, model.state_dict(), {"model": fingerprint(model)})
+
+
+def describe(model: Model) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "class": type(model).__name__,
+        "model": model.config.to_dict(),
+        "tag_scheme": model.tag_scheme,
+        "tokenizer": asdict(model.tokenizer),
+        "vocabularies": [name for name in VOCABULARIES if getattr(model.vocabularies, name) is not None],
+    }
+
+
+def fingerprint(model: Model) -> str:
+    """The same for models whose weights can be exchanged: config, vocabularies, tokenizer."""
+    digest = hashlib.sha256(json.dumps(describe(model), sort_keys=True).encode())
+    for name in VOCABULARIES:
+        vocabulary = getattr(model.vocabularies, name)
+        digest.update(vocabulary.hash().encode() if vocabulary is not None else b"-")
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    from .. import __version__
+
+    return {
+        "sentence_state": __version__,
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "safetensors": safetensors.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": str(torch.get_num_threads()),
+    }
+
+
+def load(folder: str | PathLike[str], expected: type[AnyModel], device: torch.device | str = "cpu") -> AnyModel:
+    """A model of the class `expected`, or of any class when that is `Model` itself, in evaluation mode."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FolderError.at(folder, "no such folder")
+    config = read_config(folder)
+    cls = class_named(config["class"], expected, folder)
+    vocabularies = read_vocabularies(folder, config)
+    try:
+        options = {"tag_scheme": config["tag_scheme"], "tokenizer": Tokenizer(**config["tokenizer"])}
+        settings = ModelConfig.from_dict(config["model"])
+        with torch.device("meta"):  # shapes without memory: a wrong config cannot ask for more than the file holds
+            skeleton = cls(settings, vocabularies, **options)
+        check_shapes(folder / WEIGHTS, {name: list(t.shape) for name, t in skeleton.state_dict().items()})
+        with torch.random.fork_rng(devices=[]):  # the weights that are replaced below are drawn from a copy
+            model = cls(settings, vocabularies, **options)
+    except FolderError:
+        raise
+    except (ValueError, TypeError, RuntimeError, OverflowError, MemoryError) as error:
+        raise FolderError.at(folder / CONFIG, f"describes no model ({error})") from None
+    load_weights(model, folder)
+    return model.to(device).eval()
+
+
+def load_weights(model: Model, folder: Path) -> None:
+    """The weights of a folder into a model of the same description."""
+    tensors, metadata = read_tensors(folder / WEIGHTS)
+    if metadata.get("model") != fingerprint(model):
+        raise FolderError.at(folder / WEIGHTS, f"belongs to another {CONFIG} or to other vocabularies")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise FolderError.at(folder / WEIGHTS, f"does not fit {CONFIG} ({error})") from None
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    config: dict[str, Any] = read_json(path)
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if type(version) is not int or version < 1:
+        raise FolderError.at(path, "no config of sentence-state: it has no format_version")
+    if version > FORMAT_VERSION:
+        raise FolderError.at(
+            path,
+            f"written by a newer version of sentence-state (format {version}, this one reads up to {FORMAT_VERSION}); "
+            "pip install --upgrade sentence-state",
+        )
+    wanted = {
+        "class": str,
+        "model": dict,
+        "tag_scheme": (str, type(None)),
+        "tokenizer": dict,
+        "vocabularies": list,
+    }
+    for name, kind in wanted.items():
+        if not isinstance(config.get(name, ...), kind):  # type: ignore[arg-type]
+            raise FolderError.at(path, f"{name!r} is missing or of the wrong type")
+    if config["tag_scheme"] not in (None, "plain", "bio", "bioes"):
+        raise FolderError.at(path, f"tag_scheme must be null, plain, bio or bioes, got {config['tag_scheme']!r}")
+    try:
+        check_fields(Tokenizer, config["tokenizer"])
+    except ValueError as error:
+        raise FolderError.at(path, f"tokenizer: {error}") from None
+    return config
+
+
+def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
+    found: dict[str, Vocabulary] = {}
+    for name in VOCABULARIES:  # never a name out of config.json: no path leads out of the folder
+        if name not in config["vocabularies"]:
+            continue
+        path = folder / f"{name}.json"
+        try:
+            found[name] = Vocabulary.load(path)
+        except (DataError, AttributeError, OSError, RecursionError) as error:
+            raise FolderError(str(error)) from None
+        if not all(isinstance(word, str) for word in found[name].words):
+            raise FolderError.at(path, "no vocabulary of sentence-state: every word must be a string")
+    if "words" not in found:
+        raise FolderError.at(folder / CONFIG, "names no vocabulary of words")
+    case_size = config["model"].get("case_size")
+    return Vocabularies(**found, case=isinstance(case_size, int) and case_size > 0)
+
+
+def class_named(name: str, expected: type[AnyModel], folder: Path) -> type[AnyModel]:
+    """The class of a saved model: `expected`, one of its subclasses, or an error."""
+    classes = {cls.__name__: cls for cls in (expected, *expected.__subclasses__())}
+    if name not in classes or not hasattr(classes[name], "targets"):
+        raise FolderError.at(folder, f"holds a {name}, not a {expected.__name__}")
+    return classes[name]
+
+
+def check_shapes(path: Path, expected: dict[str, list[int]]) -> None:
+    found = shapes_of(path)
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise FolderError.at(
+                path, f"does not fit {CONFIG}: {name} has shape {found.get(name)}, expected {expected.get(name)}"
+            )
+
+
+def push_to_hub(model: Model, name: str, **options: Any) -> str:
+    """Upload the folder that `save` writes to huggingface.co/<name>; options go to `create_repo`."""
+    try:
+        from huggingface_hub import HfApi
+    except ImportError:
+        raise ImportError('push_to_hub needs huggingface_hub: pip install "sentence-state[hub]"') from None
+    hub = HfApi()
+    hub.create_repo(name, exist_ok=True, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        save(model, folder)
+        return str(hub.upload_folder(folder_path=folder, repo_id=name))

@@ -1,0 +1,48 @@
+"""Embedding -> encoder -> classifier: one label for a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..data.batching import Batch
+from ..data.example import Example
+from ..data.indexing import Vocabularies
+from ..heads import Classifier
+from .config import ModelConfig
+from .heads import best_labels, label_predictions
+from .model import Decoded, Model, Prediction
+
+
+class TextClassifier(Model):
+    """Section 3.3, classification: y = softmax(W g + b), g being the sentence vector or the attended words."""
+
+    targets = ("label",)
+
+    def __init__(self, config: ModelConfig, vocabularies: Vocabularies, **options: Any) -> None:
+        super().__init__(config, vocabularies, **options)
+        if vocabularies.labels is None:
+            raise ValueError("TextClassifier needs a vocabulary of labels, got None")
+        self.labels = vocabularies.labels
+        self.classifier = Classifier(self.encoder.output_size, len(self.labels), config.attention)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits (B, K)."""
+        attention = self.config.attention
+        words, sentence = self.encode(batch, words=attention, sentence=not attention)
+        logits: Tensor = self.classifier(words, sentence, batch.lengths)
+        return logits
+
+    def loss(self, batch: Batch) -> Tensor:
+        if batch.label_ids is None:
+            raise ValueError("loss needs batch.label_ids, got None")
+        return F.cross_entropy(self(batch).float(), batch.label_ids)
+
+    def decode(self, batch: Batch) -> Decoded:
+        return Decoded(labels=best_labels(self(batch), self.labels))
+
+    def answers(self, batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
+        return label_predictions(self(batch), self.labels)
