@@ -110,9 +110,14 @@ def sniff_delimiter(file: TextFile, names: Collection[str]) -> str:
         if width < 2:
             return 0.0, 0
         share = sum(len(row.cells) == width for row in rows) / len(rows)
-        return share, sum(cell.strip().lower() in names for cell in rows[0].cells)
+        return share, sum(last_part(cell) in names for cell in rows[0].cells)
 
     return max(DELIMITERS, key=score)
+
+
+def last_part(name: str) -> str:
+    """airline_sentiment -> sentiment"""
+    return name.strip().lower().rpartition("_")[2]
 
 
 def usual_width(rows: list[Row]) -> int:
@@ -132,7 +137,7 @@ def looks_like_header(rows: list[Row], names: Collection[str]) -> bool:
     first = [cell.strip() for cell in rows[0].cells]
     below = [{row.cells[i].strip() for row in rows[1:] if i < len(row.cells)} for i in range(len(first))]
     fresh = [name not in values for name, values in zip(first, below, strict=True)]
-    if any(name.lower() in names and new for name, new in zip(first, fresh, strict=True)):
+    if any(new and (name.lower() in names or last_part(name) in names) for name, new in zip(first, fresh, strict=True)):
         return True
     repeats = any(2 * len(values) <= len(rows) - 1 for values in below)
     return repeats and all(fresh) and all(SHORT_NAME.fullmatch(name) for name in first)

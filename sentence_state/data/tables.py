@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from os import PathLike
 
-from .delimited import Row, Rows, read_delimited
+from .delimited import Row, Rows, last_part, read_delimited
 from .example import Corpus, Example
 from .json_lines import read_json_lines, refuse_nested
 from .text_files import TextFile, read_text
@@ -112,8 +112,10 @@ def guess_label(rows: Rows, text_index: int | None) -> int | None:
 
 
 def first_named(columns: Sequence[str], names: Sequence[str]) -> int | None:
-    lowered = [column.lower() for column in columns]
-    return next((lowered.index(name) for name in names if name in lowered), None)
+    """The column that has one of the names, or else ends with one, as airline_sentiment does."""
+    whole = [column.lower() for column in columns]
+    endings = [last_part(column) for column in columns]
+    return next((given.index(name) for given in (whole, endings) for name in names if name in given), None)
 
 
 def build_examples(

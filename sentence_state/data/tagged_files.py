@@ -7,6 +7,7 @@ from collections import Counter
 from os import PathLike
 
 from .columns import read_columns, read_conllu
+from .errors import DataError
 from .example import Corpus
 from .tag_schemes import NAMES, SCHEMES, breaks, convert, detect_scheme, is_tag_of
 
@@ -15,7 +16,7 @@ def read_tagged(
     path: str | PathLike[str],
     *,
     word_column: int = 0,
-    tag_column: int | str = -1,
+    tag_column: int | str | None = -1,
     tag_scheme: str = "auto",
     target_scheme: str = "bioes",
     broken: str = "error",
@@ -25,13 +26,17 @@ def read_tagged(
 
     `tag_scheme` is that of the file (auto, iob1, bio, bioes, bilou, plain), `target_scheme` that of the result.
     Tags that break their scheme raise an error, or with `broken="repair"` are read as conlleval does.
+    `tag_column=None` reads words only, for predictions.
     """
     if re.search(r"\.conllu(\.gz)?$", str(path), re.IGNORECASE):
-        column = tag_column if isinstance(tag_column, str) else "xpos"
-        corpus = read_conllu(path, tag_column=column, encoding=encoding)
+        name = "xpos" if isinstance(tag_column, int) else tag_column
+        corpus = read_conllu(path, tag_column=name, encoding=encoding)
+    elif isinstance(tag_column, str):
+        raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
     else:
-        corpus = read_columns(path, word_column=word_column, tag_column=int(tag_column), encoding=encoding)
-    unify_tags(corpus, tag_scheme, target_scheme, broken)
+        corpus = read_columns(path, word_column=word_column, tag_column=tag_column, encoding=encoding)
+    if tag_column is not None:
+        unify_tags(corpus, tag_scheme, target_scheme, broken)
     return corpus
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ TOP_LEVEL = "com|org|net|edu|gov|io|uk|de|fr|eu|info"
 TOKEN = re.compile(
     "|".join(
         [
+            r"[A-Za-z0-9]+(?!\S)",  # an ordinary word before a space: the rules below say the same, but slowly
             r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'’.,;:!?)\]}]",  # URL, less the sentence's punctuation
             r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",  # e-mail
             rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}(?:{TOP_LEVEL})(?!{LETTER})(?:/[\w/-]*)?",  # example.com/page
@@ -48,6 +48,8 @@ TOKEN = re.compile(
 VISIBLE = re.compile(rf"[^\s{INVISIBLE}]+")
 CONTRACTION = re.compile(rf"(.*\w)(n{APOSTROPHE}t|{APOSTROPHE}(?:s|m|re|ve|ll|d)|(?<=s){APOSTROPHE})", re.IGNORECASE)
 
+MOST_PARTS = 3  # that are split off one word
+
 
 class Token(NamedTuple):
     text: str
@@ -65,10 +67,14 @@ class Tokenizer:
 
     def tokenize(self, text: str) -> list[Token]:
         pattern = VISIBLE if self.whitespace else TOKEN
-        found = (Token(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
-        if not self.contractions:
-            return list(found)
-        return [part for token in found for part in split_contraction(token)]
+        tokens: list[Token] = []
+        for match in pattern.finditer(text):
+            token = Token(match.group(), match.start(), match.end())
+            if self.contractions and ("'" in token.text or "’" in token.text):
+                tokens.extend(split_contraction(token))
+            else:
+                tokens.append(token)
+        return tokens
 
 
 def tokenize(text: str) -> list[Token]:
@@ -76,12 +82,11 @@ def tokenize(text: str) -> list[Token]:
     return Tokenizer().tokenize(text)
 
 
-def split_contraction(token: Token) -> Iterator[Token]:
+def split_contraction(token: Token) -> list[Token]:
     """it's -> it 's; shouldn't've -> should n't 've."""
-    match = CONTRACTION.fullmatch(token.text) if "'" in token.text or "’" in token.text else None
-    if match is None:
-        yield token
-        return
-    middle = token.start + match.start(2)
-    yield from split_contraction(Token(match.group(1), token.start, middle))
-    yield Token(match.group(2), middle, token.end)
+    parts: list[Token] = []
+    while len(parts) < MOST_PARTS and (match := CONTRACTION.fullmatch(token.text)):
+        middle = token.start + match.start(2)
+        parts.append(Token(match.group(2), middle, token.end))
+        token = Token(match.group(1), token.start, middle)
+    return [token, *reversed(parts)]

@@ -82,6 +82,12 @@ def test_columns_without_usual_names_are_found_by_their_content(tmp_path):
     assert corpus.description[1] == "text from column 'what', label from column 'verdict'"
 
 
+def test_columns_are_found_by_the_end_of_their_names(tmp_path):
+    rows = "".join(f"{i},{i % 2},{'good' if i % 3 else 'bad'},film {i} is long\n" for i in range(9))
+    corpus = read_table(write(tmp_path, "review_id,flag,airline_sentiment,comment_text\n" + rows))
+    assert corpus.description[1] == "text from column 'comment_text', label from column 'airline_sentiment'"
+
+
 def test_numbers_and_booleans_of_json_become_labels(tmp_path):
     path = write(tmp_path, '{"text": "a", "label": 1}\n{"text": "b", "label": false}\n', "a.jsonl")
     assert [example.label for example in read_table(path).examples] == ["1", "false"]

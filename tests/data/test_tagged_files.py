@@ -85,3 +85,16 @@ def test_conllu_is_recognised_by_its_name(tmp_path):
     path = write(tmp_path, "1\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_", "dev.conllu")
     assert read_tagged(path).examples[0].tags == ["VB"]
     assert read_tagged(path, tag_column="upos").examples[0].tags == ["AUX"]
+
+
+def test_words_are_read_without_tags(tmp_path):
+    assert read_tagged(write(tmp_path, "Ann|runs"), tag_column=None).examples[0].words == ["Ann", "runs"]
+    path = write(tmp_path, "1\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_", "dev.conllu")
+    assert read_tagged(path, tag_column=None).examples[0].tags is None
+
+
+def test_a_named_column_is_refused_outside_conllu(tmp_path):
+    with pytest.raises(
+        DataError, match=r"train.conll: the column upos is one of CoNLL-U \(.conllu\); here, columns have"
+    ):
+        read_tagged(write(tmp_path, "Ann NNP"), tag_column="upos")
