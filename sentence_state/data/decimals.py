@@ -1,4 +1,4 @@
-"""Text of many decimal numbers -> float32, five times as fast as np.fromstring and equal to it.
+"""Text of many decimal numbers -> float32, about four times as fast as np.fromstring and equal to it.
 
 Numbers such as -0.067874 are read with integer arithmetic, eight digits at once: a 64-bit word that holds eight
 characters becomes four pairs, two fours and one number of eight digits in three multiplications. Mantissa and power of
@@ -15,7 +15,7 @@ POWERS = 10.0 ** np.arange(15)
 LAST = np.array([(2**64 - 1) << (64 - 8 * count) & (2**64 - 1) for count in range(9)], WORD)  # masks of the last bytes
 ZEROS, LOW, HIGH, SIX = (np.uint64(int(byte * 8, 16)) for byte in ("30", "0f", "f0", "06"))
 STEPS = ((2561, 8, 0x00FF00FF00FF00FF), (6553601, 16, 0x0000FFFF0000FFFF), (42949672960001, 32, 2**64 - 1))
-UNUSUAL = 0.1  # share of other numbers (exponents, integers, long ones) from which np.fromstring is faster
+UNUSUAL = 0.1  # share of other numbers (exponents, integers, long ones) from which float() on all of them is faster
 
 
 def parse_decimals(text: bytes) -> NDArray[np.float32]:
