@@ -128,4 +128,3 @@ def checksum(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-

@@ -1,0 +1,90 @@
+"""Everything a run needs to go on as if it had never stopped: one safetensors file, written whole, with a checksum."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from ..models.files import UNFINISHED, FolderError, read_tensors, remove, write_tensors
+
+FOLDER = "checkpoints"
+KEPT = 2  # when the newest cannot be read, the one before it can
+
+
+def save_checkpoint(run: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write the next checkpoint, then delete all but the newest two."""
+    folder = run / FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise FolderError.at(folder, f"could not be made: {error.strerror or error}") from error
+    paths = checkpoints(run)
+    number = number_of(paths[-1]) + 1 if paths else 0
+    write_tensors(folder / f"{number:08d}.safetensors", tensors, {"state": json.dumps(state, allow_nan=False)})
+    for path in paths[: 1 - KEPT]:
+        remove(path)
+
+
+def load_checkpoint(run: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The newest checkpoint that can be read; None when there is none; a FolderError when all are damaged."""
+    error = None
+    for path in reversed(checkpoints(run)):
+        try:
+            tensors, metadata = read_tensors(path)
+            return tensors, json.loads(metadata["state"])
+        except (FolderError, KeyError, ValueError) as problem:
+            error = error or problem
+    if error is not None:
+        raise FolderError.at(run, f"no checkpoint can be read ({error})")
+    return None
+
+
+def delete_checkpoints(run: Path) -> None:
+    """All of them, with what a killed process left unfinished."""
+    for path in [*checkpoints(run), *(run / FOLDER).glob(f"*{UNFINISHED}")]:
+        remove(path)
+    if (run / FOLDER).is_dir():
+        (run / FOLDER).rmdir()
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """Oldest first."""
+    paths = [path for path in (run / FOLDER).glob("*.safetensors") if path.stem.isdigit()]
+    return sorted(paths, key=number_of)
+
+
+def number_of(path: Path) -> int:
+    return int(path.stem)
+
+
+def collect(model: nn.Module, optimizers: list[Optimizer], device: torch.device) -> dict[str, Tensor]:
+    """Weights, optimizer states and random number generators as named tensors."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for i, optimizer in enumerate(optimizers):
+        for position, state in optimizer.state_dict()["state"].items():
+            for name, value in state.items():
+                tensors[f"optimizer.{i}.{position}.{name}"] = torch.as_tensor(value)
+    tensors["random.cpu"] = torch.get_rng_state()
+    if device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
+    return tensors
+
+
+def restore(tensors: dict[str, Tensor], model: nn.Module, optimizers: list[Optimizer], device: torch.device) -> None:
+    """The opposite of `collect`."""
+    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+    for i, optimizer in enumerate(optimizers):
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith(f"optimizer.{i}."):
+                position, key = name.split(".", 3)[2:]
+                states.setdefault(int(position), {})[key] = tensor
+        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+    torch.set_rng_state(tensors["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"], device)

@@ -1,0 +1,104 @@
+"""Section 4.1, "Hyperparameters": how a model is trained; the defaults are the paper's. Presets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..encoders.encoding import check_choice, check_size
+from ..models.config import ModelConfig, check_fields
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a model is trained."""
+
+    epochs: int = 20
+    """At most; the paper does not say."""
+    patience: int = 5
+    """Epochs without a better dev score before training stops; 0: never."""
+    batch_size: int = 10
+    learning_rate: float = 0.001
+    """Adam's."""
+    decay: float = 0.97
+    """Factor on the learning rate after each epoch."""
+    word_rate: float = 1.0
+    """Factor on the learning rate of the word vectors."""
+    lazy_words: bool = False
+    """Update only the vectors of the words in a batch (torch's SparseAdam): faster with many words, but not what Adam
+    computes, which goes on moving a vector while its word is absent."""
+    clip: float = 3.0
+    """Norm to which longer gradients are shortened; 0: none."""
+    l2: float = 0.001
+    """The loss gets l2 / 2 |theta|^2, theta being all weight matrices but the word vectors; no biases."""
+    micro_batches: int = 1
+    """Pieces in which a batch is computed, one after the other: the same step in less memory."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """bfloat16: matrix products by autocast, in training only."""
+    seed: int = 0
+    device: str = "auto"
+    """cpu, cuda, cuda:1, ...; auto: cuda where there is one."""
+    checkpoint_seconds: float = 60.0
+    """A checkpoint is written after every epoch and whenever the last one is older than this."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "micro_batches"):
+            check_size(name, getattr(self, name))
+        for name in ("patience", "clip", "l2", "word_rate", "checkpoint_seconds", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("learning_rate", "decay"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainingConfig:
+        check_fields(cls, values)
+        return cls(**values)
+
+
+FAST_MODEL = {
+    "hidden_size": 128,
+    "num_steps": 5,
+    "gates": "sharp",
+    "transitions": "static",
+    "word_dropout": 0.05,
+    "output_dropout": 0.3,
+}
+FAST_TRAINING = {
+    "epochs": 15,
+    "patience": 3,
+    "batch_size": 32,
+    "learning_rate": 0.002,
+    "decay": 0.9,
+    "word_rate": 0.1,
+    "lazy_words": True,
+    "l2": 0.0,
+}
+SPELLING = {"characters": "CNN", "character_hidden_size": 50, "case_size": 8}
+TASKS = ("classifier", "tagger", "joint")
+
+# name -> (fields of ModelConfig, the same for taggers, fields of TrainingConfig) that differ from the paper's
+PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "paper": ({}, {}, {}),
+    "fast": (FAST_MODEL, SPELLING, FAST_TRAINING),
+}
+
+
+def preset(name: str, task: str, vectors: bool = True) -> tuple[ModelConfig, TrainingConfig]:
+    """Both configs of the preset "paper" or "fast" for a classifier, a tagger or a joint model.
+
+    Without pre-trained vectors the word vectors learn at the full rate: there is nothing in them to keep.
+    """
+    check_choice("preset", name, list(PRESETS))
+    check_choice("task", task, TASKS)
+    model, spelling, training = PRESETS[name]
+    if task != "classifier":
+        model = {**model, **spelling}
+    if not vectors:
+        training = {**training, "word_rate": 1.0}
+    return ModelConfig(**model), TrainingConfig(**training)

@@ -1,0 +1,321 @@
+"""fit(): the only training loop. It knows `loss(batch)` and `evaluate`, not the task."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ..data.batching import Batch, Batches
+from ..data.example import Splits
+from ..data.indexing import index_examples
+from ..models import Model
+from ..models.files import read_json, write_json
+from ..models.pretrained import load_weights, save_weights
+from . import run_folder
+from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
+from .config import TrainingConfig
+from .evaluation import Evaluation, evaluate
+from .interrupt import StopRequest, ctrl_c_requests_stop
+from .optimizers import clip_gradients, make_optimizers, set_learning_rate
+
+REPORTS_A_SECOND = 10
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the message says what the user can do."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands: for a progress bar, about ten times a second and after every epoch."""
+
+    epoch: int  # from 1
+    epochs: int
+    batch: int  # batches done in this epoch
+    batches: int
+    loss: float  # mean of this epoch so far
+    best_score: float | None  # on dev
+    record: dict[str, Any] | None = None  # after an epoch: its line of metrics.jsonl
+
+
+@dataclass
+class TrainingState:
+    """What the loop knows beside weights, optimizers and random numbers; saved as JSON."""
+
+    batches: dict[str, int] = field(default_factory=lambda: {"epoch": 0, "index": 0})
+    loss_sum: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)  # the lines of metrics.jsonl
+    best_epoch: int = 0
+    best_score: float | None = None
+    metrics_size: int = 0
+    seconds: float = 0.0
+
+    def is_over(self, config: TrainingConfig) -> bool:
+        stale = len(self.history) - self.best_epoch
+        return len(self.history) >= config.epochs or bool(config.patience and self.history and stale >= config.patience)
+
+
+@dataclass
+class TrainingResult:
+    """How training went. The model holds its best weights, also when it was stopped by Ctrl-C (`finished` False)."""
+
+    finished: bool
+    best_epoch: int  # from 1; 0: no epoch was finished
+    best_score: float | None
+    history: list[dict[str, Any]]
+    seconds: float
+    dev: Evaluation | None = None
+    test: Evaluation | None = None
+
+
+def fit(
+    model: Model,
+    splits: Splits,
+    config: TrainingConfig | None = None,
+    out: str | PathLike[str] | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> TrainingResult:
+    """Train a model on splits.train, keep the weights that are best on splits.dev, evaluate them on splits.test.
+
+    out: the run folder, a new one; with `resume` that of the same run, where it was begun, which goes on bit by bit as
+    if it had never stopped. Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
+    """
+    config = config or TrainingConfig()
+    run = Path(out) if out is not None else None
+    device = pick_device(config.device)
+    if resume and run is None:
+        raise ValueError("resume needs out, the folder of the run to go on with")
+    if not splits.train:
+        raise ValueError("there is no example to train on")
+    model.to(device)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), ctrl_c_requests_stop() as stop:
+        torch.manual_seed(config.seed)
+        loop = Loop(model, splits, config, run, device, stop, progress)
+        if run is not None and resume and not run_folder.is_new(run):
+            loop.resume(run)
+        elif run is not None:
+            run_folder.start_run(run, model, splits, config)
+            loop.save()
+        return loop.run_to_end()
+
+
+class Loop:
+    """The variables of `fit`, which its steps share."""
+
+    def __init__(
+        self,
+        model: Model,
+        splits: Splits,
+        config: TrainingConfig,
+        run: Path | None,
+        device: torch.device,
+        stop: StopRequest,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.model, self.splits, self.config = model, splits, config
+        self.run, self.device, self.stop, self.progress = run, device, stop, progress
+        model.embedding.words.sparse = config.lazy_words
+        self.optimizers: list[Optimizer] = make_optimizers(model, config)
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        train = index_examples(splits.train, model.vocabularies)
+        self.batches = Batches(train, config.batch_size, seed=config.seed)
+        self.state = TrainingState()
+        self.best: dict[str, Tensor] | None = None  # the best weights where there is no folder for them
+        self.saved_at = self.started = time.monotonic()
+
+    def run_to_end(self) -> TrainingResult:
+        while not self.state.is_over(self.config):
+            if self.batches.epoch == len(self.state.history):
+                self.train_epoch()
+            if not self.stop:
+                self.finish_epoch()
+            if self.stop:
+                self.save()
+                return self.result(finished=False)
+        return self.finish()
+
+    def train_epoch(self) -> None:
+        """The rest of the current epoch: all of it, or what a checkpoint left."""
+        self.model.train()
+        set_learning_rate(self.optimizers, self.learning_rate())
+        loss_sum = torch.tensor(self.state.loss_sum, dtype=torch.float64, device=self.device)
+        reported = 0.0
+        for batch in self.batches:
+            loss_sum += self.step(batch.to(self.device, non_blocking=True))
+            now = time.monotonic()
+            due = now - reported > 1 / REPORTS_A_SECOND
+            if due or self.device.type == "cpu":
+                self.check_loss(float(loss_sum))
+            if due and self.progress:
+                self.progress(self.where(self.batches.index, float(loss_sum) / self.batches.index))
+                reported = now
+            if self.stop or (self.run and now - self.saved_at >= self.config.checkpoint_seconds):
+                self.state.loss_sum = float(loss_sum)
+                if self.stop:
+                    return
+                self.save()
+        self.state.loss_sum = float(loss_sum)
+        self.check_loss(self.state.loss_sum)
+
+    def step(self, batch: Batch) -> Tensor:
+        """One update of all weights; returns the loss, not waited for."""
+        loss = self.gradients(batch)
+        clip_gradients(self.parameters, self.config.clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    def gradients(self, batch: Batch) -> Tensor:
+        """The gradient of the mean loss over a batch, in one piece or added up over several."""
+        losses = []
+        for piece in pieces(batch, self.config.micro_batches):
+            with self.precision():
+                loss = self.model.loss(piece) * (len(piece) / len(batch))
+            loss.backward()
+            losses.append(loss.detach())
+        return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
+
+    def finish_epoch(self) -> None:
+        """Evaluate, note, keep the best weights, save."""
+        state = self.state
+        epoch = len(state.history) + 1
+        record: dict[str, Any] = {
+            "epoch": epoch,
+            "loss": state.loss_sum / len(self.batches),
+            "learning_rate": self.learning_rate(),
+        }
+        score = None
+        if self.splits.dev:
+            evaluation = self.evaluate("dev")
+            score = evaluation.score
+            record |= {"metric": evaluation.metric, "dev": evaluation.scores}
+        record["seconds"] = round(self.seconds(), 3)
+        if score is None or state.best_score is None or score > state.best_score:
+            state.best_score, state.best_epoch = score, epoch
+            self.keep_weights()
+        state.history.append(record)
+        state.loss_sum = 0.0
+        if self.run:
+            state.metrics_size = run_folder.append_metrics(self.run, record)
+            self.save()
+        if self.progress:
+            self.progress(replace(self.where(len(self.batches), record["loss"]), epoch=epoch, record=record))
+
+    def finish(self) -> TrainingResult:
+        """The best weights into the model, their scores, and the folder without checkpoints."""
+        result = self.result(finished=True)
+        if self.splits.dev:
+            result.dev = self.evaluate("dev")
+        if self.splits.test:
+            result.test = self.evaluate("test")
+        if self.run and not run_folder.is_finished(self.run):
+            scores = {name: part.to_dict() for name, part in (("dev", result.dev), ("test", result.test)) if part}
+            write_json(self.run / run_folder.RESULT, {"state": asdict(self.state), **scores})
+        if self.run:
+            delete_checkpoints(self.run)
+        return result
+
+    def result(self, finished: bool) -> TrainingResult:
+        self.recall_weights()
+        self.model.eval()
+        state = self.state
+        return TrainingResult(finished, state.best_epoch, state.best_score, state.history, self.seconds())
+
+    # ---- on disk --------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        if self.run is None:
+            return
+        self.state.batches = self.batches.state()
+        self.state.seconds = self.seconds()
+        self.started = time.monotonic()
+        save_checkpoint(self.run, collect(self.model, self.optimizers, self.device), asdict(self.state))
+        self.saved_at = time.monotonic()
+
+    def resume(self, run: Path) -> None:
+        """Go back to the last checkpoint, or to the end of a run that is finished."""
+        run_folder.check_same_run(run, self.model, self.splits, self.config)
+        run_folder.tidy(run)
+        if run_folder.is_finished(run):
+            saved: dict[str, Any] = read_json(run / run_folder.RESULT)["state"]
+        else:
+            found = load_checkpoint(run)
+            if found is None:  # killed before the first checkpoint: the model is still what it was then
+                self.save()
+                return
+            tensors, saved = found
+            restore(tensors, self.model, self.optimizers, self.device)
+        self.state = TrainingState(**saved)
+        self.batches.restore(self.state.batches)
+        run_folder.cut_metrics(run, self.state.metrics_size)
+
+    def keep_weights(self) -> None:
+        if self.run:
+            save_weights(self.model, self.run)
+        else:
+            self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+    def recall_weights(self) -> None:
+        if self.run and self.state.best_epoch:
+            load_weights(self.model, self.run)
+        elif self.best is not None:
+            self.model.load_state_dict(self.best)
+
+    # ---- small things ---------------------------------------------------------------------------
+
+    def evaluate(self, name: str) -> Evaluation:
+        return evaluate(self.model, getattr(self.splits, name), max(32, self.config.batch_size))
+
+    def learning_rate(self) -> float:
+        return self.config.learning_rate * self.config.decay ** len(self.state.history)
+
+    def seconds(self) -> float:
+        return self.state.seconds + time.monotonic() - self.started
+
+    def where(self, batch: int, loss: float) -> Progress:
+        epoch = len(self.state.history) + 1
+        return Progress(epoch, self.config.epochs, batch, len(self.batches), loss, self.state.best_score)
+
+    def check_loss(self, loss_sum: float) -> None:
+        if not math.isfinite(loss_sum):
+            raise TrainingError(
+                f"the loss is {loss_sum} in epoch {len(self.state.history) + 1}, at batch {self.batches.index} or "
+                "shortly before: try a lower learning rate"
+            )
+
+    @contextmanager
+    def precision(self) -> Iterator[None]:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+            yield
+
+
+def pick_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r} was asked for, but PyTorch finds no GPU here")
+    return device
+
+
+def pieces(batch: Batch, number: int) -> Iterator[Batch]:
+    """A batch in `number` parts of equal size, as nearly as that goes."""
+    size = -(-len(batch) // number)
+    if size == len(batch):
+        yield batch
+        return
+    for start in range(0, len(batch), size):
+        part = slice(start, start + size)
+        yield replace(batch.map(lambda tensor: tensor[part]), positions=batch.positions[part])  # noqa: B023
