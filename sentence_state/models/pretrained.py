@@ -165,8 +165,10 @@ def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
         path = folder / f"{name}.json"
         try:
             found[name] = Vocabulary.load(path)
-        except (DataError, AttributeError, OSError, RecursionError) as error:
+        except DataError as error:
             raise FolderError(str(error)) from None
+        except (AttributeError, OSError, RecursionError) as error:
+            raise FolderError.at(path, f"no vocabulary of sentence-state ({error})") from None
         if not all(isinstance(word, str) for word in found[name].words):
             raise FolderError.at(path, "no vocabulary of sentence-state: every word must be a string")
     if "words" not in found:
@@ -178,8 +180,9 @@ def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
 def class_named(name: str, expected: type[AnyModel], folder: Path) -> type[AnyModel]:
     """The class of a saved model: `expected`, one of its subclasses, or an error."""
     classes = {cls.__name__: cls for cls in (expected, *expected.__subclasses__())}
-    if name not in classes or not hasattr(classes[name], "targets"):
-        raise FolderError.at(folder, f"holds a {name}, not a {expected.__name__}")
+    if name not in classes or not hasattr(classes[name], "targets"):  # `Model` itself has none
+        wanted = expected.__name__ if hasattr(expected, "targets") else "model of sentence-state"
+        raise FolderError.at(folder, f"holds a {name}, not a {wanted}")
     return classes[name]
 
 

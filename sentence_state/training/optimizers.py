@@ -50,5 +50,5 @@ def clip_gradients(parameters: list[nn.Parameter], most: float) -> Tensor:
                 gradients.append(parameter.grad)
     norm = torch.nn.utils.get_total_norm(gradients)
     if most and (norm.is_cuda or norm > most):  # on a GPU the question would wait for the answer
-        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+        torch._foreach_mul_(gradients, (most / norm).clamp(max=1.0))
     return norm
