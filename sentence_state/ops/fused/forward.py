@@ -1,0 +1,157 @@
+"""Eq. 2 and Eq. 3 after the matrix products: one kernel a step, for words and sentence together."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .gates import node_value, old_cells, sigmoid, squash, tanh, word_gate, word_product
+
+
+@triton.jit
+def close_sentence(
+    partial, b, tiles, TILES, units, unit_in, Hp, CLOSE: tl.constexpr, SHARP: tl.constexpr, UNITS: tl.constexpr
+):
+    """Sums over all tiles of a sentence, in a fixed order: they do not depend on which tile came last."""
+    most = tl.zeros([UNITS], tl.float32)
+    if SHARP:
+        most = tl.full([UNITS], -1e30, tl.float32)
+    sum_e = tl.zeros([UNITS], tl.float32)
+    sum_ec = tl.zeros([UNITS], tl.float32)
+    sum_h = tl.zeros([UNITS], tl.float32)
+    for start in tl.static_range(0, CLOSE, 64):
+        part = start + tl.arange(0, min(CLOSE, 64))
+        there = (part < tiles)[:, None] & unit_in[None, :]
+        at = partial + (b * TILES + part)[:, None] * 4 * Hp + units[None, :]
+        add = tl.where(there, 1.0, 0.0)
+        if SHARP:
+            most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
+            new_most = tl.maximum(most, tl.max(most_part, axis=0))
+            keep = tl.exp(most - new_most)
+            add *= tl.exp(most_part - new_most[None, :])
+            most, sum_e, sum_ec = new_most, sum_e * keep, sum_ec * keep
+        sum_e += tl.sum(add * tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+        sum_ec += tl.sum(add * tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+        sum_h += tl.sum(tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+    return tl.where(unit_in, most, 0.0), sum_e, sum_ec, sum_h
+
+
+@triton.jit(do_not_specialize=["N", "TILES"])
+def forward_step(
+    P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
+    first,  # (8, Hp, 3) the same for h_0
+    x_term,  # (M, 7, Hp)
+    Q,  # (B, 10, Hp) products of the sentence
+    c_in,  # (M, Hp)
+    c_0,  # (Hp,)
+    cg_in,  # (B, Hp) float32
+    c_out,  # (M, Hp)
+    h_out,  # (M, h_row)
+    xi_out,  # (M, 3, Hp) each h in the three places where the next product reads it
+    cg_out,  # (B, Hp) float32
+    gh_out,  # (B, 2, Hp) g and the mean h
+    log_z,  # (B, Hp) float32: logarithm of the sum in Eq. 3's softmax
+    partial,  # (B, TILES, 4, Hp) float32
+    counter,  # (B, unit blocks) int32, zero before and after
+    lengths,  # (B,)
+    drop_h,  # (M, Hp)
+    drop_g,  # (B, Hp)
+    N,
+    Hp,
+    p_row,
+    h_row,
+    TILES,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    NEED_WORDS: tl.constexpr,
+    NEED_SENTENCE: tl.constexpr,
+    STORE_H: tl.constexpr,
+    SHARP: tl.constexpr,
+    FAST: tl.constexpr,
+    DROP: tl.constexpr,
+    RAGGED: tl.constexpr,
+    ROWS: tl.constexpr,
+    UNITS: tl.constexpr,
+    CLOSE: tl.constexpr,
+):
+    tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    n = N
+    if RAGGED:
+        n = tl.load(lengths + b).to(tl.int32)
+    tiles = tl.cdiv(n, ROWS)
+    if tile >= tiles:
+        return
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    units = unit_block * UNITS + tl.arange(0, UNITS)
+    m = b.to(tl.int64) * N + rows
+    unit_in = units < Hp
+    inside = (rows < n)[:, None] & unit_in[None, :]
+    cg = tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)
+    c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
+    sum_h = tl.zeros([UNITS], tl.float32)
+
+    if NEED_WORDS:
+        i = squash(word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        l = squash(word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        f = squash(word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        r = squash(word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        s = squash(word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        if SHARP:
+            most = tl.maximum(tl.maximum(tl.maximum(i, l), tl.maximum(f, r)), s)
+            i, l, f, r, s = i - most, l - most, f - most, r - most, s - most
+        i, l, f, r, s = tl.exp(i), tl.exp(l), tl.exp(f), tl.exp(r), tl.exp(s)
+        u = tanh(word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
+        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg[None, :]) / (i + l + f + r + s)
+        o = sigmoid(word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
+        h = o * tanh(new_c, FAST)
+        if DROP:
+            h *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
+        h = tl.where(inside, h, 0.0)
+        if STORE_H:
+            tl.store(h_out + m[:, None] * h_row + units[None, :], h, mask=inside & (units < h_row)[None, :])
+        if not LAST:
+            tl.store(c_out + m[:, None] * Hp + units[None, :], new_c, mask=inside)
+            place = xi_out + m[:, None] * (3 * Hp) + units[None, :]
+            tl.store(place + Hp, h, mask=inside)
+            tl.store(place + 3 * Hp, h, mask=inside & (rows + 1 < n)[:, None])  # left of the next word
+            tl.store(place - Hp, h, mask=inside & (rows > 0)[:, None])  # right of the word before
+            sum_h = tl.sum(h, axis=0)
+
+    if NEED_SENTENCE:
+        q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
+        q = tl.where(inside, squash(q + node_value(Q, 9, b, units, Hp)[None, :], SHARP, FAST), -float("inf"))
+        most_q = tl.zeros([UNITS], tl.float32)
+        if SHARP:
+            most_q = tl.where(unit_in, tl.max(q, axis=0), 0.0)
+        e = tl.exp(q - most_q[None, :])
+        sum_e, sum_ec = tl.sum(e, axis=0), tl.sum(e * c, axis=0)
+        arrived = tiles - 1
+        if tiles > 1:
+            at = partial + (b * TILES + tile) * 4 * Hp + units
+            tl.store(at, most_q, mask=unit_in)
+            tl.store(at + Hp, sum_e, mask=unit_in)
+            tl.store(at + 2 * Hp, sum_ec, mask=unit_in)
+            tl.store(at + 3 * Hp, sum_h, mask=unit_in)
+            tl.debug_barrier()  # every thread's part is written before this tile counts as done
+            arrived = tl.atomic_add(counter + b * tl.num_programs(1) + unit_block, 1, sem="acq_rel")
+        if arrived == tiles - 1:  # the last tile of the sentence closes it
+            if tiles > 1:
+                most_q, sum_e, sum_ec, sum_h = close_sentence(
+                    partial, b, tiles, TILES, units, unit_in, Hp, CLOSE, SHARP, UNITS
+                )
+                tl.store(counter + b * tl.num_programs(1) + unit_block, 0)  # ready for the next step
+            f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
+            if SHARP:
+                new_most = tl.maximum(most_q, f_g)
+                keep = tl.exp(most_q - new_most)
+                sum_e, sum_ec, most_q = sum_e * keep, sum_ec * keep, new_most
+            e_g = tl.exp(f_g - most_q)
+            total = sum_e + e_g
+            new_cg = (sum_ec + e_g * cg) / total
+            g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
+            if DROP:
+                g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
+            tl.store(cg_out + b * Hp + units, new_cg, mask=unit_in)
+            tl.store(log_z + b * Hp + units, most_q + tl.log(total), mask=unit_in)
+            tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
+            tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)

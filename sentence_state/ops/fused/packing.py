@@ -1,0 +1,124 @@
+"""Padding the weights, and cutting their gradients, each in one launch: a copy a tensor would cost more than the work."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ..equations import Weights
+from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, padded
+
+
+@triton.jit
+def copy_row(plain, packed, columns, Cp, there, PACK: tl.constexpr, WIDTH: tl.constexpr):
+    """One row between its plain and its padded place, in either direction; rows that are not `there` are padding."""
+    at = tl.arange(0, WIDTH)
+    real = (at < columns) & there
+    if PACK:
+        tl.store(packed + at, tl.load(plain + at, mask=real, other=0.0).to(packed.dtype.element_ty), mask=at < Cp)
+    else:
+        tl.store(plain + at, tl.load(packed + at, mask=real, other=0.0).to(plain.dtype.element_ty), mask=real)
+
+
+@triton.jit
+def copy_weights(
+    W,
+    U,
+    V,
+    b,
+    sentence_W,
+    sentence_U,
+    sentence_U_f,
+    sentence_b,
+    h_0,
+    c_0,
+    words,
+    inputs,
+    sentence,
+    vectors,
+    H,
+    Hp,
+    D,
+    Dp,
+    PACK: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """One program a row of Hp or Dp columns: the rows of words (8 Hp x 3), inputs (7 Hp), sentence (10 Hp x 2), vectors."""
+    row = tl.program_id(0)
+    if row < 24 * Hp:
+        block, unit, side = row // (3 * Hp), row // 3 % Hp, row % 3
+        if block < 7:
+            copy_row(W + ((block * H + unit) * 3 + side) * H, words + row * Hp, H, Hp, unit < H, PACK, WIDTH)
+        else:
+            copy_row(sentence_U_f + unit * H, words + row * Hp, H, Hp, (unit < H) & (side == 1), PACK, WIDTH)
+    elif row < 31 * Hp:
+        row -= 24 * Hp
+        block, unit = row // Hp, row % Hp
+        copy_row(U + (block * H + unit) * D, inputs + row * Dp, D, Dp, unit < H, PACK, WIDTH)
+    elif row < 51 * Hp:
+        row -= 31 * Hp
+        block, unit, side = row // (2 * Hp), row // 2 % Hp, row % 2
+        there = unit < H
+        of_node = sentence + row * Hp
+        if block < 7:
+            copy_row(V + (block * H + unit) * H, of_node, H, Hp, there & (side == 0), PACK, WIDTH)
+        elif side == 0:
+            copy_row(sentence_W + ((block - 7) * H + unit) * H, of_node, H, Hp, there, PACK, WIDTH)
+        else:
+            copy_row(sentence_U + ((block - 7) * H + unit) * H, of_node, H, Hp, there & (block < 9), PACK, WIDTH)
+    else:
+        row -= 51 * Hp
+        vector = vectors + row * Hp
+        if row < 7:
+            copy_row(b + row * H, vector, H, Hp, True, PACK, WIDTH)
+        elif row < 17:
+            copy_row(sentence_b + (row - 14) * H, vector, H, Hp, row >= 14, PACK, WIDTH)
+        elif row == 17:
+            copy_row(h_0, vector, H, Hp, True, PACK, WIDTH)
+        else:
+            copy_row(c_0, vector, H, Hp, True, PACK, WIDTH)
+
+
+def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
+    H, D = len(weights.h_0), weights.U.shape[1]
+    Hp, Dp = padded(H), padded(D)
+    width = triton.next_power_of_2(max(Hp, Dp))
+    copy_weights[(51 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
+
+
+def pack(weights: Weights, dtype: torch.dtype) -> Packed:
+    """The weights in the layout and type of the recurrence."""
+    Hp, Dp = padded(len(weights.h_0)), padded(weights.U.shape[1])
+
+    def empty(*shape: int) -> Tensor:
+        return weights.W.new_empty(shape, dtype=dtype)
+
+    packed = Packed(
+        empty(BLOCKS * Hp, 3 * Hp), empty(7 * Hp, Dp), empty(NODE_BLOCKS * Hp, 2 * Hp), empty(VECTORS, Hp)
+    )
+    copy(weights, packed, into_packed=True)
+    return packed
+
+
+def unpack(gradients: Packed, H: int, D: int, dtype: torch.dtype) -> Weights:
+    """The gradients of `Packed` as those of the weights."""
+
+    def empty(*shape: int) -> Tensor:
+        return gradients.words.new_empty(shape, dtype=dtype)
+
+    weights = Weights(
+        W=empty(7 * H, 3 * H),
+        U=empty(7 * H, D),
+        V=empty(7 * H, H),
+        b=empty(7 * H),
+        sentence_W=empty(3 * H, H),
+        sentence_U=empty(2 * H, H),
+        sentence_U_f=empty(H, H),
+        sentence_b=empty(3 * H),
+        h_0=empty(H),
+        c_0=empty(H),
+    )
+    copy(weights, gradients, into_packed=False)
+    return weights
