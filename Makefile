@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test lint types setup clean
+.PHONY: test lint types demo setup clean
 
 test: lint types  ## everything CI runs
 	$(BIN)/python -m pytest
+
+demo: setup  ## trains on the embedded sample, intents and slots, in about a minute
+	$(BIN)/sentence-state demo
 
 lint: setup
 	$(BIN)/ruff check .

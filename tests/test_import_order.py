@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "sentence_state"
-ORDER = ["ops", "encoders", "heads", "data", "models", "training", "experiments", "serving", "cli"]
+ORDER = ["ops", "encoders", "heads", "data", "models", "training", "experiments", "serving", "commands", "cli"]
 
 
 def imports_of(path: Path):

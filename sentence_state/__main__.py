@@ -1,0 +1,7 @@
+"""python -m sentence_state"""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""The command line: parse, call, print. What the user got wrong is one message and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import tyro
+
+from .commands.flags import Command, Demo, Evaluate, Predict, Train, UsageError
+
+WRONG, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+DESCRIPTION = "Sentence-State LSTM: train a classifier or a tagger on your own files, use it, measure it."
+STYLE = (
+    tyro.conf.OmitArgPrefixes,  # --epochs, not --settings.epochs
+    tyro.conf.OmitSubcommandPrefixes,
+    tyro.conf.FlagCreatePairsOff,  # --resume, no --no-resume
+    tyro.conf.DisallowNone,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    command = tyro.cli(Command, prog="sentence-state", description=DESCRIPTION, args=arguments, config=STYLE)
+    from .data import DataError  # after --help and wrong flags, which need none of it
+    from .training import TrainingError
+
+    try:
+        return call(command, arguments)
+    except (DataError, UsageError, TrainingError) as error:
+        return complain(str(error))
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        return complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return INTERRUPTED
+
+
+def call(command: Train | Evaluate | Predict | Demo, arguments: Sequence[str]) -> int:
+    """Each command is imported when it is called."""
+    if isinstance(command, Train):
+        from .commands.train import train
+
+        return train(command.task, arguments)
+    if isinstance(command, Evaluate):
+        from .commands.evaluate import evaluate
+
+        return evaluate(command)
+    if isinstance(command, Predict):
+        from .commands.predict import predict
+
+        return predict(command)
+    from .commands.demo import demo
+
+    return demo(command)
+
+
+def complain(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return WRONG

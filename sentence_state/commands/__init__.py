@@ -1,0 +1,1 @@
+"""What `sentence-state` does: each command is a file, flags and printing are files beside them."""

@@ -1,0 +1,235 @@
+"""The flags of every command as dataclasses; nothing here needs torch, so that --help answers at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg, subcommand
+
+# an empty hint keeps "(default: None)" and "(default: False)" out of --help
+Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+File = Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")]
+Folder = Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")]
+Number = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Real = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
+Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
+Character = Annotated[str | None, arg(metavar="CHARACTER", help_behavior_hint="")]
+Switch = Annotated[bool, arg(help_behavior_hint="")]
+Gates = Annotated[Literal["paper", "sharp"] | None, arg(help_behavior_hint="")]
+Characters = Annotated[Literal["none", "BiLSTM", "CNN"] | None, arg(help_behavior_hint="")]
+Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
+Run = Positional[Annotated[Path, arg(metavar="RUN")]]
+
+
+class UsageError(ValueError):
+    """Flags that are wrong, or wrong together; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the examples come from: your files, or a set by its name."""
+
+    train: File = None
+    """Examples to learn from."""
+    dev: File = None
+    """Examples to choose the best epoch by; split off --train when not given."""
+    test: File = None
+    """Examples to measure the finished model on."""
+    data: Name = None
+    """Instead of files: sample (embedded), mr, fdu/<domain>, conll2003, ptb, ewt, gum, or hub:<name> (downloads)."""
+    data_dir: Folder = None
+    """Where the set of --data is."""
+    dev_fraction: Annotated[float, arg(metavar="X")] = 0.1
+    """Real of --train that becomes dev."""
+    embeddings: File = None
+    """Word vectors: GloVe or word2vec as text, plain, .gz or .zip."""
+
+
+@dataclass(frozen=True)
+class TableFlags:
+    """How a CSV, TSV or JSONL file is read; what is not given is found out and said."""
+
+    text_column: Column = None
+    """Name of the column, or its number from 1."""
+    label_column: Column = None
+    delimiter: Character = None
+    tokenized: Switch = False
+    """The words of a text are separated by spaces already."""
+    keep_contractions: Switch = False
+    """Leave "don't" one word; by default it becomes "do n't", as in GloVe."""
+    skip_empty: Switch = False
+    """Leave out rows without text or label."""
+
+
+@dataclass(frozen=True)
+class ColumnFlags:
+    """How a file with one word a line (CoNLL columns, CoNLL-U) is read."""
+
+    word_column: Annotated[int, arg(metavar="N")] = 0
+    """Counted from 0; -1 is the last."""
+    tag_column: Column = None
+    """Counted in the same way, the last by default; xpos or upos in CoNLL-U."""
+    tag_scheme: Literal["auto", "iob1", "bio", "bioes", "bilou", "plain"] = "auto"
+    broken_tags: Literal["error", "repair"] = "error"
+    """Tags that break their scheme: refuse them, or read them as conlleval does."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Model and training; what is not given is the preset's."""
+
+    encoder: Name = None
+    """S-LSTM, LSTM, BiLSTM, "2 stacked BiLSTM", CNN, "Transformer (N=6)", ..."""
+    hidden_size: Number = None
+    num_steps: Number = None
+    """Of the S-LSTM."""
+    gates: Gates = None
+    characters: Characters = None
+    """Features made of a word's characters."""
+    word_size: Number = None
+    """Length of the word vectors where --embeddings gives none."""
+    freeze_words: Switch = False
+    """Do not train the word vectors."""
+    dropout: Real = None
+    word_dropout: Real = None
+    step_dropout: Real = None
+    attention: Switch = False
+    """Classify the attended words instead of the sentence state."""
+    epochs: Number = None
+    """At most."""
+    patience: Number = None
+    """Epochs without a better dev score before training stops; 0: never."""
+    batch_size: Number = None
+    learning_rate: Real = None
+    decay: Real = None
+    """Factor on the learning rate after each epoch."""
+    word_rate: Real = None
+    """Factor on the learning rate of the word vectors."""
+    l2: Real = None
+    micro_batches: Number = None
+    """Pieces in which a batch is computed: the same step in less memory."""
+    precision: Precision = None
+
+
+@dataclass(frozen=True)
+class TrainFlags:
+    """What the three tasks share."""
+
+    out: Annotated[Path, arg(metavar="DIR")]
+    """The run folder to make."""
+    preset: Literal["fast", "paper"] = "fast"
+    """fast: small, for a laptop; paper: Section 4.1."""
+    resume: Switch = False
+    """Go on with the run in --out after Ctrl-C or a crash; give the other flags as before."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Of the weights, the order of the examples and the dev split."""
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    """cpu, cuda, cuda:1, ...; auto: a GPU where there is one."""
+    encoding: Name = None
+    """Of the files; found out by default."""
+    track: Switch = False
+    """Also write for TensorBoard, into the run folder."""
+    sources: Sources = field(default_factory=Sources)
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class Classifier(TrainFlags):
+    """Train a classifier on texts with a label each: CSV, TSV or JSONL.
+
+    sentence-state train classifier --train reviews.csv --out runs/reviews
+    """
+
+    table: TableFlags = field(default_factory=TableFlags)
+
+
+@dataclass(frozen=True)
+class Tagger(TrainFlags):
+    """Train a tagger on words with a tag each: CoNLL columns or CoNLL-U.
+
+    sentence-state train tagger --train train.conll --dev dev.conll --out runs/ner
+    """
+
+    columns: ColumnFlags = field(default_factory=ColumnFlags)
+
+
+@dataclass(frozen=True)
+class Joint(TrainFlags):
+    """Train one model for a label and tags: lines such as play_music<TAB>play [jazz](genre).
+
+    sentence-state train joint --data sample --out runs/assistant
+    """
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a model on your files."""
+
+    task: (
+        Annotated[Classifier, subcommand("classifier")]
+        | Annotated[Tagger, subcommand("tagger")]
+        | Annotated[Joint, subcommand("joint")]
+    )
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a trained model on a file with labels or tags.
+
+    sentence-state evaluate runs/ner test.conll
+    """
+
+    run: Run
+    """Folder of a trained model."""
+    file: Positional[Annotated[Path, arg(metavar="FILE")]]
+    """Written as the training file was."""
+    json: Switch = False
+    """Print JSON."""
+    batch_size: Annotated[int, arg(metavar="N")] = 32
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    encoding: Name = None
+    table: TableFlags = field(default_factory=TableFlags)
+    columns: ColumnFlags = field(default_factory=ColumnFlags)
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Label or tag texts: those given here, those of a file, or standard input line by line.
+
+    sentence-state predict runs/reviews "a gorgeous , witty film"
+    """
+
+    run: Run
+    """Folder of a trained model."""
+    texts: Positional[Annotated[tuple[str, ...], arg(metavar="[TEXT ...]", help_behavior_hint="")]] = ()
+    """Raw text: it is cut into words as in training."""
+    input: File = None
+    """One text a line, or a .csv, .tsv, .jsonl, .conll or .conllu file."""
+    output: File = None
+    """Where the answers go: a table if it ends in .csv or .tsv, else JSON lines."""
+    json: Switch = False
+    """Print JSON lines."""
+    batch_size: Annotated[int, arg(metavar="N")] = 32
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    encoding: Name = None
+    text_column: Column = None
+    delimiter: Character = None
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train on the embedded sample in about a minute: intents and slots by one S-LSTM, beside a BiLSTM."""
+
+    seed: Annotated[int, arg(metavar="N")] = 0
+    out: Folder = None
+    """Keep the trained model there."""
+
+
+Command = (
+    Annotated[Train, subcommand("train")]
+    | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Predict, subcommand("predict")]
+    | Annotated[Demo, subcommand("demo")]
+)

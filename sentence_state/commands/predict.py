@@ -1,0 +1,149 @@
+"""sentence-state predict: answers for texts from the command line, a file or standard input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from ..data import DataError, Example, read_lines, read_table, read_tagged
+from ..models import Model
+from ..models.files import replacing
+from ..models.model import Prediction
+from .console import coloured, colours_of, make_console
+from .flags import Predict, UsageError
+from .load import load_model
+from .read import delimiter_of
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+COLUMNS = (".conll", ".conllu", ".iob", ".bio")
+Answer = tuple[str, Prediction]  # a text and what the model says of it
+AT_ONCE = 16  # batches that are read, answered and written together: any size of input, the same memory
+
+
+def predict(flags: Predict) -> int:
+    if flags.batch_size < 1:
+        raise UsageError(f"--batch-size must be 1 or more, got {flags.batch_size}")
+    if flags.texts and flags.input:
+        raise UsageError("give either texts or --input FILE, not both")
+    if flags.output and not flags.output.parent.is_dir():
+        raise UsageError(f"{flags.output}: there is no folder {flags.output.parent}")
+    model = load_model(flags.run, flags.device)
+    answers = answer(flags, model)
+    if flags.output is None:
+        print_answers(answers, model, flags.json)
+    else:
+        write_answers(answers, flags.output, model.targets, flags.json)
+        make_console(stderr=True).print(f"answers written to {flags.output}")
+    return 0
+
+
+def answer(flags: Predict, model: Model) -> Iterator[Answer]:
+    """Texts with their predictions, in order."""
+    typed = not flags.texts and not flags.input and sys.stdin.isatty()
+    for chunk in chunks(read_examples(flags, model), 1 if typed else flags.batch_size * AT_ONCE):
+        texts = [example.text if example.offsets and example.text else example.words for example in chunk]
+        for example, prediction in zip(chunk, model.predict(texts, flags.batch_size), strict=True):
+            yield example.located()[0], prediction
+
+
+def read_examples(flags: Predict, model: Model) -> Iterator[Example]:
+    if flags.texts:
+        for number, text in enumerate(flags.texts, start=1):
+            example = as_example(model, text)
+            if not example.words:
+                raise UsageError(f"text {number} has no words: {text!r}")
+            yield example
+    elif flags.input is None:
+        yield from read_standard_input(model)
+    else:
+        yield from read_input_file(flags, flags.input, model)
+
+
+def read_standard_input(model: Model) -> Iterator[Example]:
+    if sys.stdin.isatty():
+        make_console(stderr=True).print("one text a line; Ctrl-D ends", style="dim")
+    empty = True
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            example = as_example(model, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"))
+        except UnicodeDecodeError as error:
+            message = f"byte 0x{line[error.start]:02x} is not UTF-8; give other encodings as --input FILE --encoding"
+            raise DataError.at("standard input", message, number) from None
+        if example.words:
+            empty = False
+            yield example
+    if empty:
+        raise DataError.at("standard input", "no text came")
+
+
+def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
+    """By the end of its name: a table, words in columns, or one text a line."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(TABLES):
+        return read_table(
+            path,
+            text_column=flags.text_column,
+            labelled=False,
+            tokenizer=model.tokenizer,
+            delimiter=delimiter_of(flags.delimiter),
+            encoding=flags.encoding,
+            skip_empty=True,
+        ).examples
+    if name.endswith(COLUMNS):
+        return read_tagged(path, tag_column=None, encoding=flags.encoding).examples
+    return read_lines(path, model.tokenizer, flags.encoding).examples
+
+
+def as_example(model: Model, text: str) -> Example:
+    tokens = model.tokenizer.tokenize(text)
+    offsets = [(token.start, token.end) for token in tokens]
+    return Example([token.text for token in tokens], text=text, offsets=offsets)
+
+
+def chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
+    rest = iter(examples)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+# ---- answers ----------------------------------------------------------------------------------------
+
+
+def print_answers(answers: Iterable[Answer], model: Model, as_json: bool) -> None:
+    console = make_console()
+    tags = model.vocabularies.tags
+    colours = colours_of([tag[2:] if model.tag_scheme != "plain" else tag for tag in tags.words] if tags else [])
+    for text, prediction in answers:
+        if as_json:
+            print(json_line(text, prediction), flush=True)
+        else:
+            console.print(coloured(text, prediction, console, colours))
+
+
+def write_answers(answers: Iterable[Answer], path: Path, targets: Sequence[str], as_json: bool) -> None:
+    """The whole file or none of it."""
+    with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8", newline="") as file:
+        if path.suffix in (".csv", ".tsv") and not as_json:
+            write_table(answers, file, "\t" if path.suffix == ".tsv" else ",", targets)
+        else:
+            file.writelines(json_line(text, prediction) + "\n" for text, prediction in answers)
+
+
+def json_line(text: str, prediction: Prediction) -> str:
+    return json.dumps({"text": text, **prediction}, ensure_ascii=False)
+
+
+def write_table(answers: Iterable[Answer], file: IO[str], delimiter: str, targets: Sequence[str]) -> None:
+    """Columns text, label and score; spans, where there are any, as JSON in one column more."""
+    rows = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    names = ["text", *(["label", "score"] if "label" in targets else []), *(["spans"] if "tags" in targets else [])]
+    rows.writerow(names)
+    for text, prediction in answers:
+        spans = json.dumps(prediction["spans"], ensure_ascii=False)
+        cells = {"text": text, "label": prediction["label"], "score": prediction["score"], "spans": spans}
+        rows.writerow([cells[name] for name in names])

@@ -1,0 +1,217 @@
+"""Flags -> examples: the user's files, a named benchmark, the embedded sample or a set of the hub."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..data import (
+    Corpus,
+    Example,
+    Splits,
+    Tokenizer,
+    check_training_data,
+    read_benchmark,
+    read_hub,
+    read_marked,
+    read_sample,
+    read_table,
+    read_tagged,
+    split_off_dev,
+)
+from .flags import Classifier, ColumnFlags, Joint, TableFlags, Tagger, TrainFlags, UsageError
+
+TARGET_SCHEME = "bioes"
+TASK_OF_SETS = {"classifier": "classification", "tagger": "tagging"}
+TARGETS = {"classifier": ("label",), "tagger": ("tags",), "joint": ("label", "tags")}
+SHOWN = 20
+
+
+@dataclass
+class Material:
+    """What a model is trained on, and as sentences for the user how it was found."""
+
+    splits: Splits
+    notes: list[str]
+    tokenizer: Tokenizer | None = None
+
+
+def task_of(flags: TrainFlags) -> str:
+    return type(flags).__name__.lower()
+
+
+def read_material(flags: TrainFlags) -> Material:
+    """Train, dev and test; a dev set is split off where there is none."""
+    source = flags.sources
+    if (source.train is None) == (source.data is None):
+        raise UsageError("give either --train FILE or --data NAME")
+    if source.data is not None and (source.dev or source.test):
+        raise UsageError("--dev and --test go with --train; --data brings its own")
+    material = read_named(flags, source.data) if source.data is not None else read_files(flags)
+    if not material.splits.dev:
+        split_dev(flags, material)
+    splits = material.splits
+    material.notes += check_training_data(splits.train, splits.dev, splits.test)
+    return material
+
+
+def split_dev(flags: TrainFlags, material: Material) -> None:
+    examples, fraction = material.splits.train, flags.sources.dev_fraction
+    if not 0 < fraction < 1:
+        raise UsageError(f"--dev-fraction must lie between 0 and 1, got {fraction}")
+    check_training_data(examples)  # one class, or a wrong column: to be said before a split is tried
+    material.splits.train, material.splits.dev = split_off_dev(examples, fraction, flags.seed)
+    found = f"{len(material.splits.dev):,} of {len(examples):,} examples"
+    material.notes.append(f"no dev set given: {found} split off at random (--seed {flags.seed})")
+
+
+# ---- files ------------------------------------------------------------------------------------------
+
+
+def read_files(flags: TrainFlags) -> Material:
+    """All files are read as the first: with its tag scheme, where that had to be found out."""
+    source = flags.sources
+    scheme: str | None = None
+    corpora = []
+    for path in (source.train, source.dev, source.test):
+        corpora.append(read_file(flags, path, scheme) if path is not None else Corpus("", []))
+        scheme = scheme or corpora[0].tag_scheme
+    notes = [note for corpus in corpora for note in corpus.description]
+    if isinstance(flags, Joint):
+        notes += describe_targets(corpora[0].examples, ("label", "tags"))
+    tokenizer = tokenizer_of(flags.table) if isinstance(flags, Classifier) else None
+    return Material(Splits(*(corpus.examples for corpus in corpora)), notes, tokenizer)
+
+
+def read_file(flags: TrainFlags, path: Path, scheme: str | None) -> Corpus:
+    if isinstance(flags, Classifier):
+        return read_labelled(path, flags.table, tokenizer_of(flags.table), flags.encoding)
+    if isinstance(flags, Tagger):
+        return read_words(path, flags.columns, scheme, TARGET_SCHEME, flags.encoding)
+    return read_marked(path, target_scheme=TARGET_SCHEME, encoding=flags.encoding)
+
+
+def read_labelled(path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding: str | None) -> Corpus:
+    return read_table(
+        path,
+        text_column=flags.text_column,
+        label_column=flags.label_column,
+        tokenizer=tokenizer,
+        delimiter=delimiter_of(flags.delimiter),
+        encoding=encoding,
+        skip_empty=flags.skip_empty,
+    )
+
+
+def read_words(path: Path, flags: ColumnFlags, scheme: str | None, target_scheme: str, encoding: str | None) -> Corpus:
+    """`scheme` is that of an earlier file; the user's --tag-scheme goes before it."""
+    return read_tagged(
+        path,
+        word_column=flags.word_column,
+        tag_column=tag_column_of(flags.tag_column),
+        tag_scheme=flags.tag_scheme if flags.tag_scheme != "auto" else scheme or "auto",
+        target_scheme=target_scheme,
+        broken=flags.broken_tags,
+        encoding=encoding,
+    )
+
+
+def tokenizer_of(flags: TableFlags) -> Tokenizer:
+    return Tokenizer(whitespace=flags.tokenized, contractions=not flags.keep_contractions)
+
+
+def tag_column_of(name: str | None) -> int | str:
+    """The last column by default; a number, or the name of a column of CoNLL-U."""
+    if name is None:
+        return -1
+    if name in ("xpos", "upos"):
+        return name
+    try:
+        return int(name)
+    except ValueError:
+        raise UsageError(f"--tag-column must be a number, xpos or upos, got {name!r}") from None
+
+
+def delimiter_of(written: str | None) -> str | None:
+    """A shell hands \\t over as two characters."""
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(written or "", written)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\n\r"'):
+        raise UsageError(f"--delimiter must be one character, or tab, got {written!r}")
+    return delimiter
+
+
+# ---- sets with a name -------------------------------------------------------------------------------
+
+
+def read_named(flags: TrainFlags, name: str) -> Material:
+    task = task_of(flags)
+    targets = TARGETS[task]
+    if name == "sample":
+        splits = read_sample(TARGET_SCHEME)
+        keep_targets(splits, targets)
+        return describe_splits("the embedded sample, utterances to an assistant", splits, targets)
+    if task == "joint":
+        raise UsageError(f"train joint knows the set sample only, got --data {name}")
+    if name.startswith("hub:"):
+        return read_from_hub(flags, name.removeprefix("hub:"), targets)
+    if flags.sources.data_dir is None:
+        raise UsageError(f"--data {name} needs --data-dir DIR, the folder to look in; nothing is downloaded")
+    return read_from_folder(flags, name, flags.sources.data_dir, targets)
+
+
+def read_from_folder(flags: TrainFlags, name: str, folder: Path, targets: Sequence[str]) -> Material:
+    task = task_of(flags)
+    keep = isinstance(flags, Classifier) and flags.table.keep_contractions
+    tokenizer = Tokenizer(whitespace=True, contractions=not keep)
+    benchmark = read_benchmark(name, folder, tokenizer=tokenizer, target_scheme=TARGET_SCHEME)
+    if benchmark.task != TASK_OF_SETS[task]:
+        other = next(key for key, value in TASK_OF_SETS.items() if value == benchmark.task)
+        raise UsageError(f"{name} is a set for {benchmark.task}: sentence-state train {other} --data {name}")
+    notes = [*benchmark.description, *describe_targets(benchmark.splits.train, targets)]
+    return Material(benchmark.splits, notes, tokenizer if task == "classifier" else None)
+
+
+def read_from_hub(flags: TrainFlags, name: str, targets: Sequence[str]) -> Material:
+    """hub:<name>, or hub:<name>:<configuration>."""
+    name, _, configuration = name.partition(":")
+    table = flags.table if isinstance(flags, Classifier) else TableFlags()
+    splits = read_hub(
+        name,
+        task=TASK_OF_SETS[task_of(flags)],
+        configuration=configuration or None,
+        text_column=table.text_column,
+        label_column=table.label_column,
+        tokenizer=tokenizer_of(table),
+        target_scheme=TARGET_SCHEME,
+    )
+    tokenizer = tokenizer_of(table) if isinstance(flags, Classifier) else None
+    return describe_splits(f"{name} of the Hugging Face hub", splits, targets, tokenizer)
+
+
+def describe_splits(name: str, splits: Splits, targets: Sequence[str], tokenizer: Tokenizer | None = None) -> Material:
+    sizes = ", ".join(f"{len(part):,} {use}" for use, part in vars(splits).items())
+    return Material(splits, [f"{name}: {sizes}", *describe_targets(splits.train, targets)], tokenizer)
+
+
+def keep_targets(splits: Splits, targets: Sequence[str]) -> None:
+    """The sample has labels and tags; a model that learns one of them has no use for the other."""
+    for example in (*splits.train, *splits.dev, *splits.test):
+        example.label = example.label if "label" in targets else None
+        example.tags = example.tags if "tags" in targets else None
+
+
+def describe_targets(examples: Sequence[Example], targets: Sequence[str]) -> list[str]:
+    """The distribution of labels and of tags, the most frequent first."""
+    counts = {
+        "labels": Counter(example.label for example in examples if example.label),
+        "tags": Counter(tag for example in examples for tag in example.tags or ()),
+    }
+    wanted = {"label": "labels", "tags": "tags"}
+    return [f"{len(counts[name])} {name}: {shown(counts[name])}" for name in (wanted[target] for target in targets)]
+
+
+def shown(counts: Counter[str]) -> str:
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(SHOWN))
+    return listed + (", ..." if len(counts) > SHOWN else "")

@@ -1,0 +1,142 @@
+"""sentence-state train: files -> run folder, saying on the way what was found and how it goes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from ..data import Example, Splits
+from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
+from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
+from ..training.loop import pick_device
+from ..training.run_folder import refuse_other_run
+from .console import TrainingDisplay, make_console, percent, print_evaluation, program
+from .flags import Settings, TrainFlags, UsageError
+from .read import Material, read_material, task_of
+from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
+from .tracking import Tracker
+from .word_vectors import read_word_vectors
+
+MODELS: dict[str, type[Model]] = {"classifier": TextClassifier, "tagger": SequenceTagger, "joint": JointModel}
+INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+
+
+def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
+    """`arguments` are those of the command line, to print how to go on. Returns the exit code."""
+    console = make_console()
+    if not flags.resume:
+        refuse_other_run(flags.out)  # before the user waits for anything
+    tracker = Tracker(flags.out) if flags.track else None
+    model_config, training_config = configure(flags)
+    material = read_material(flags)
+    for note in material.notes:
+        console.print(note)
+    model = build(flags, material, model_config, console)
+    console.print(describe_model(model, training_config))
+    with TrainingDisplay(console) as display:
+
+        def progress(where: Progress) -> None:
+            display(where)
+            if tracker and where.record:
+                tracker(where.record)
+
+        result = fit(model, material.splits, training_config, flags.out, flags.resume, progress)
+    if not result.finished:
+        console.print(how_to_go_on(flags.out, result, arguments), style="bold")
+        return INTERRUPTED
+    report(console, flags, model, material.splits, result)
+    return 0
+
+
+def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
+    """The preset with the user's flags over it."""
+    model, training = preset(flags.preset, task_of(flags), vectors=flags.sources.embeddings is not None)
+    try:
+        pick_device(flags.device)
+        training = replace(training, **given(flags.settings, training), seed=flags.seed, device=flags.device)
+        return replace(model, **given(flags.settings, model)), training
+    except (ValueError, RuntimeError) as error:  # torch says RuntimeError of a device that it has never heard of
+        raise UsageError(str(error)) from None
+
+
+def given(settings: Settings, config: ModelConfig | TrainingConfig) -> dict[str, Any]:
+    """The settings that the user chose and that are fields of this config."""
+    names = {field.name for field in fields(config)}
+    return {name: value for name, value in asdict(settings).items() if name in names and value not in (None, False)}
+
+
+def build(flags: TrainFlags, material: Material, config: ModelConfig, console: Console) -> Model:
+    words = vectors = None
+    if flags.sources.embeddings is not None:
+        words, vectors, notes = read_word_vectors(flags.sources.embeddings, material.splits, flags.seed)
+        for note in notes:
+            console.print(note)
+    train = material.splits.train
+    make = MODELS[task_of(flags)].from_examples
+    try:
+        return make(train, config, words=words, vectors=vectors, tokenizer=material.tokenizer, seed=flags.seed)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def describe_model(model: Model, config: TrainingConfig) -> str:
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    vectors = model.embedding.words.weight.numel()
+    device = pick_device(config.device)
+    threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    words = len(model.vocabularies.words)
+    size = f"{parameters:,} parameters, {vectors:,} of them vectors of {words:,} words"
+    return (
+        f"{model.config.encoder} of size {model.config.hidden_size}: {size}; on {device}{threads}, seed {config.seed}"
+    )
+
+
+def how_to_go_on(run: Path, result: TrainingResult, arguments: Sequence[str]) -> str:
+    done = f"{len(result.history)} epochs done"
+    resumed = [*(argument for argument in arguments if argument != "--resume"), "--resume"]
+    return f"Stopped, {done}; everything is saved in {run}. To go on:\n  {program()} {shlex.join(resumed)}"
+
+
+def report(console: Console, flags: TrainFlags, model: Model, splits: Splits, result: TrainingResult) -> None:
+    """Scores of the best epoch, pictures, and the commands to type next."""
+    name, examples, evaluation = "test", splits.test, result.test
+    if evaluation is None:
+        name, examples, evaluation = "dev", splits.dev, result.dev
+    if evaluation is None:
+        return
+    best = f"epoch {result.best_epoch}, dev {percent(result.best_score or 0)}, {result.seconds:.0f} s of training"
+    print_evaluation(console, evaluation, f"{name} after the best epoch ({best})")
+    draw(console, flags.out, model, examples, evaluation, result.history)
+    console.print(f"The model is in {flags.out}. Next:", style="bold")
+    for command in next_commands(flags.out, name, examples):
+        console.print(f"  {program()} {command}")
+
+
+def draw(
+    console: Console,
+    run: Path,
+    model: Model,
+    examples: Sequence[Example],
+    evaluation: Evaluation,
+    history: Sequence[dict[str, Any]],
+) -> None:
+    pictures = draw_run(run, history, confusion_matrices(model, examples, evaluation))
+    console.print(HOW_TO_GET_PICTURES if pictures is None else f"pictures: {', '.join(map(str, pictures))}")
+
+
+def next_commands(run: Path, name: str, examples: Sequence[Example]) -> list[str]:
+    """Commands that can be copied as they are: one sentence of the user's own to predict."""
+    example = min(examples, key=lambda one: abs(len(one.words) - 8))
+    text = " ".join((example.text or " ".join(example.words)).split())
+    return [f"predict {shlex.quote(str(run))} {quoted(text)}"]
+
+
+def quoted(text: str) -> str:
+    """In double quotes where that is safe in every shell, since people find them easier to change."""
+    return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)
