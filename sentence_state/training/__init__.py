@@ -2,7 +2,8 @@
 
 from .config import PRESETS, TrainingConfig, preset
 from .evaluation import Evaluation, evaluate
-from .loop import Progress, TrainingError, TrainingResult, fit
+from .loop import fit
+from .state import Progress, TrainingError, TrainingResult
 
 __all__ = [
     "PRESETS",

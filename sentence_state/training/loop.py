@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,55 +27,9 @@ from .config import TrainingConfig
 from .evaluation import Evaluation, evaluate
 from .interrupt import StopRequest, ctrl_c_requests_stop
 from .optimizers import clip_gradients, make_optimizers, set_learning_rate
+from .state import Progress, TrainingError, TrainingResult, TrainingState
 
 REPORTS_A_SECOND = 10
-
-
-class TrainingError(RuntimeError):
-    """Training cannot go on; the message says what the user can do."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where training stands: for a progress bar, about ten times a second and after every epoch."""
-
-    epoch: int  # from 1
-    epochs: int
-    batch: int  # batches done in this epoch
-    batches: int
-    loss: float  # mean of this epoch so far
-    best_score: float | None  # on dev
-    record: dict[str, Any] | None = None  # after an epoch: its line of metrics.jsonl
-
-
-@dataclass
-class TrainingState:
-    """What the loop knows beside weights, optimizers and random numbers; saved as JSON."""
-
-    batches: dict[str, int] = field(default_factory=lambda: {"epoch": 0, "index": 0})
-    loss_sum: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)  # the lines of metrics.jsonl
-    best_epoch: int = 0
-    best_score: float | None = None
-    metrics_size: int = 0
-    seconds: float = 0.0
-
-    def is_over(self, config: TrainingConfig) -> bool:
-        stale = len(self.history) - self.best_epoch
-        return len(self.history) >= config.epochs or bool(config.patience and self.history and stale >= config.patience)
-
-
-@dataclass
-class TrainingResult:
-    """How training went. The model holds its best weights, also when it was stopped by Ctrl-C (`finished` False)."""
-
-    finished: bool
-    best_epoch: int  # from 1; 0: no epoch was finished
-    best_score: float | None
-    history: list[dict[str, Any]]
-    seconds: float
-    dev: Evaluation | None = None
-    test: Evaluation | None = None
 
 
 def fit(
@@ -88,8 +42,9 @@ def fit(
 ) -> TrainingResult:
     """Train a model on splits.train, keep the weights that are best on splits.dev, evaluate them on splits.test.
 
-    out: the run folder, a new one; with `resume` that of the same run, where it was begun, which goes on bit by bit as
-    if it had never stopped. Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
+    out: the folder of the run, a new one. With `resume` a run that was begun there, by the same model and splits, goes
+    on bit by bit as if it had never stopped; where none was begun, it begins.
+    Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
     """
     config = config or TrainingConfig()
     run = Path(out) if out is not None else None
@@ -107,7 +62,10 @@ def fit(
         elif run is not None:
             run_folder.start_run(run, model, splits, config)
             loop.save()
-        return loop.run_to_end()
+        try:
+            return loop.run_to_end()
+        finally:
+            model.embedding.words.sparse = False
 
 
 class Loop:
@@ -155,11 +113,11 @@ class Loop:
             loss_sum += self.step(batch.to(self.device, non_blocking=True))
             now = time.monotonic()
             due = now - reported > 1 / REPORTS_A_SECOND
-            if due or self.device.type == "cpu":
+            if due or self.device.type == "cpu":  # reading a loss from a GPU waits for it
                 self.check_loss(float(loss_sum))
-            if due and self.progress:
-                self.progress(self.where(self.batches.index, float(loss_sum) / self.batches.index))
+            if due:
                 reported = now
+                self.report(self.batches.index, float(loss_sum) / self.batches.index)
             if self.stop or (self.run and now - self.saved_at >= self.config.checkpoint_seconds):
                 self.state.loss_sum = float(loss_sum)
                 if self.stop:
@@ -210,8 +168,7 @@ class Loop:
         if self.run:
             state.metrics_size = run_folder.append_metrics(self.run, record)
             self.save()
-        if self.progress:
-            self.progress(replace(self.where(len(self.batches), record["loss"]), epoch=epoch, record=record))
+        self.report(len(self.batches), record["loss"], record)
 
     def finish(self) -> TrainingResult:
         """The best weights into the model, their scores, and the folder without checkpoints."""
@@ -284,9 +241,11 @@ class Loop:
     def seconds(self) -> float:
         return self.state.seconds + time.monotonic() - self.started
 
-    def where(self, batch: int, loss: float) -> Progress:
-        epoch = len(self.state.history) + 1
-        return Progress(epoch, self.config.epochs, batch, len(self.batches), loss, self.state.best_score)
+    def report(self, batch: int, loss: float, record: dict[str, Any] | None = None) -> None:
+        if self.progress:
+            epoch = record["epoch"] if record else len(self.state.history) + 1
+            best = self.state.best_score
+            self.progress(Progress(epoch, self.config.epochs, batch, len(self.batches), loss, best, record))
 
     def check_loss(self, loss_sum: float) -> None:
         if not math.isfinite(loss_sum):

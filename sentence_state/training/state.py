@@ -1,0 +1,56 @@
+"""What a training run says of itself: while it runs, at its end, and to its checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .config import TrainingConfig
+from .evaluation import Evaluation
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the message says what the user can do."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands: for a progress bar, about ten times a second and after every epoch."""
+
+    epoch: int  # from 1
+    epochs: int
+    batch: int  # batches done in this epoch
+    batches: int
+    loss: float  # mean of this epoch so far
+    best_score: float | None  # on dev
+    record: dict[str, Any] | None = None  # after an epoch: its line of metrics.jsonl
+
+
+@dataclass
+class TrainingState:
+    """What the loop knows beside weights, optimizers and random numbers; saved as JSON."""
+
+    batches: dict[str, int] = field(default_factory=lambda: {"epoch": 0, "index": 0})
+    loss_sum: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)  # the lines of metrics.jsonl
+    best_epoch: int = 0
+    best_score: float | None = None
+    metrics_size: int = 0
+    seconds: float = 0.0
+
+    def is_over(self, config: TrainingConfig) -> bool:
+        stale = len(self.history) - self.best_epoch
+        return len(self.history) >= config.epochs or bool(config.patience and self.history and stale >= config.patience)
+
+
+@dataclass
+class TrainingResult:
+    """How training went. The model holds its best weights, also when it was stopped by Ctrl-C (`finished` False)."""
+
+    finished: bool
+    best_epoch: int  # from 1; 0: no epoch was finished
+    best_score: float | None
+    history: list[dict[str, Any]]
+    seconds: float
+    dev: Evaluation | None = None
+    test: Evaluation | None = None
