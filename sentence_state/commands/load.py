@@ -1,8 +1,10 @@
-"""A trained model for the commands that use one."""
+"""A device and a trained model, for the commands that need them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import torch
 
 from ..models import FolderError, Model
 from ..models.pretrained import CONFIG, WEIGHTS
@@ -11,10 +13,17 @@ from .flags import UsageError
 
 
 def load_model(run: Path, device: str) -> Model:
-    try:
-        target = pick_device(device)
-    except (ValueError, RuntimeError) as error:
-        raise UsageError(str(error)) from None
+    target = check_device(device)
     if (run / CONFIG).exists() and not (run / WEIGHTS).exists():
         raise FolderError.at(run, "no epoch of this run is finished yet: there are no weights to use")
     return Model.from_pretrained(run, target)
+
+
+def check_device(name: str) -> torch.device:
+    """The device of --device, or a UsageError."""
+    try:
+        return pick_device(name)
+    except RuntimeError:  # torch lists twenty kinds of which it has never heard either
+        raise UsageError(f"device must be cpu, cuda, cuda:1, ... or auto, got {name!r}") from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None

@@ -18,6 +18,7 @@ from ..training.loop import pick_device
 from ..training.run_folder import refuse_other_run
 from .console import TrainingDisplay, make_console, percent, print_evaluation, program
 from .flags import Settings, TrainFlags, UsageError
+from .load import check_device
 from .read import Material, read_material, task_of
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
 from .tracking import Tracker
@@ -57,18 +58,19 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
 def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
     """The preset with the user's flags over it."""
     model, training = preset(flags.preset, task_of(flags), vectors=flags.sources.embeddings is not None)
+    check_device(flags.device)
     try:
-        pick_device(flags.device)
         training = replace(training, **given(flags.settings, training), seed=flags.seed, device=flags.device)
         return replace(model, **given(flags.settings, model)), training
-    except (ValueError, RuntimeError) as error:  # torch says RuntimeError of a device that it has never heard of
+    except ValueError as error:
         raise UsageError(str(error)) from None
 
 
 def given(settings: Settings, config: ModelConfig | TrainingConfig) -> dict[str, Any]:
     """The settings that the user chose and that are fields of this config."""
     names = {field.name for field in fields(config)}
-    return {name: value for name, value in asdict(settings).items() if name in names and value not in (None, False)}
+    chosen = {name: value for name, value in asdict(settings).items() if value is not None and value is not False}
+    return {name: value for name, value in chosen.items() if name in names}
 
 
 def build(flags: TrainFlags, material: Material, config: ModelConfig, console: Console) -> Model:

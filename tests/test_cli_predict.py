@@ -1,0 +1,129 @@
+"""sentence-state predict, evaluate and demo, on runs that were trained through the command line."""
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sentence_state.cli import main
+from sentence_state.commands import demo
+from sentence_state.models import Model
+
+from .command_line import TINY, start, write_files
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with the files and three runs: c, t and j."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_files(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        assert main(["train", "classifier", "--train", "reviews.csv", "--out", "c", *TINY]) == 0
+        assert main(["train", "tagger", "--train", "train.conll", "--dev", "dev.conll", "--out", "t", *TINY]) == 0
+        assert main(["train", "joint", "--train", "intents.txt", "--out", "j", *TINY]) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(runs, monkeypatch):
+    monkeypatch.chdir(runs)
+    return runs
+
+
+def said(capsys, *arguments: str) -> str:
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def test_texts_on_the_command_line(capsys):
+    printed = said(capsys, "predict", "c", "a gorgeous , witty film", "play [some] jazz :)")
+    label = Model.from_pretrained("c").predict(["a gorgeous , witty film"])[0]["label"]
+    first, second = printed.splitlines()
+    assert first.startswith(f"{label} 0.")
+    assert first.endswith("a gorgeous , witty film")
+    assert second.endswith("play [some] jazz :)")
+
+
+@pytest.mark.parametrize("run", ["c", "t", "j"])
+def test_json_lines_are_what_the_model_answers(capsys, run):
+    text = "wake me at seven , it's late"
+    found = json.loads(said(capsys, "predict", run, text, "--json"))
+    assert found == {"text": text, **Model.from_pretrained(run).predict([text])[0]}
+
+
+def test_standard_input_goes_through_line_by_line(folder):
+    process = start(["predict", "c", "--json"], folder)
+    printed, error = process.communicate("play jazz\n\nset a timer\r\n", timeout=60)
+    assert (process.returncode, error) == (0, "")
+    assert [json.loads(line)["text"] for line in printed.splitlines()] == ["play jazz", "set a timer"]
+
+
+def test_standard_input_that_is_not_utf8(folder):
+    process = start(["predict", "c"], folder, text=False)
+    _, error = process.communicate(b"play jazz\ncaf\xe9 bar\n", timeout=60)
+    assert process.returncode == 2
+    assert error.decode().startswith("error: standard input:2: byte 0xe9 is not UTF-8")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder):
+    process = start(["predict", "c", "--input", "reviews.csv", "--json"], folder)
+    process.stdout.close()
+    error = process.stderr.read()
+    assert process.wait(timeout=60) == 141
+    assert error == ""
+
+
+def test_tables_in_and_out(folder, capsys):
+    said(capsys, "predict", "c", "--input", "reviews.csv", "--output", "answers.csv")
+    with open("reviews.csv", newline="") as asked, open("answers.csv", newline="") as answered:
+        questions, answers = list(csv.DictReader(asked)), list(csv.DictReader(answered))
+    assert [row["text"] for row in answers] == [row["text"] for row in questions]
+    assert list(answers[0]) == ["text", "label", "score"]
+    assert all(0 < float(row["score"]) <= 1 for row in answers)
+    said(capsys, "predict", "j", "--input", "reviews.csv", "--output", "answers.tsv")
+    assert (folder / "answers.tsv").read_text().startswith("text\tlabel\tscore\tspans\n")
+
+
+def test_columns_and_lines_in_json_out(folder, capsys):
+    said(capsys, "predict", "t", "--input", "test.conll", "--output", "answers.jsonl")
+    lines = (folder / "answers.jsonl").read_text().splitlines()
+    assert len(lines) == 160
+    (folder / "lines.txt").write_text("play jazz\n\nset a timer\n")
+    assert len(said(capsys, "predict", "t", "--input", "lines.txt", "--json").splitlines()) == 2
+
+
+def test_evaluate_equals_what_training_reported(folder, capsys):
+    reported = json.loads((folder / "t/result.json").read_text())["dev"]
+    assert json.loads(said(capsys, "evaluate", "t", "dev.conll", "--json")) == reported
+    printed = said(capsys, "evaluate", "t", "dev.conll")
+    assert "t on dev.conll: F1 " in printed
+    assert "precision" in printed
+
+
+@pytest.mark.parametrize(("run", "file"), [("c", "reviews.csv"), ("j", "intents.txt")])
+def test_evaluate_reads_the_file_as_the_model_was_trained(capsys, run, file):
+    assert f"{run} on {file}: " in said(capsys, "evaluate", run, file)
+
+
+def test_evaluate_says_which_labels_the_model_does_not_know(folder, capsys):
+    (folder / "other.csv").write_text("text,label\nplay jazz,play_music\nbuy milk,shopping\n")
+    assert "label 'shopping' is not one of the model's: 1 examples count as wrong" in said(
+        capsys, "evaluate", "c", "other.csv"
+    )
+
+
+def test_demo_shows_both_tasks_beside_its_baselines(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "TRAINING", replace(demo.TRAINING, epochs=1))
+    monkeypatch.setattr(demo, "MODEL", replace(demo.MODEL, hidden_size=8, word_size=8, num_steps=1))
+    printed = said(capsys, "demo", "--out", "demo")
+    rows = {line.split("  ")[1]: line for line in printed.splitlines() if line.count("%") == 2 and "epoch" not in line}
+    assert set(rows) == {"most frequent", "BiLSTM", "S-LSTM"}
+    assert "S-LSTM on test utterances" in printed
+    assert len(said(capsys, "predict", "demo", "wake me at seven")) > 10
