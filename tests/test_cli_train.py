@@ -10,7 +10,10 @@ from types import ModuleType
 import pytest
 
 from sentence_state.cli import main
+from sentence_state.commands.flags import Settings
+from sentence_state.commands.small_data import suit_to_size
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
+from sentence_state.training import TrainingConfig
 
 from .command_line import TINY, start, write_files
 
@@ -110,6 +113,24 @@ def test_flags_go_over_the_preset(folder, capsys):
     }
     model = json.loads((folder / "x/config.json").read_text())["model"]
     assert (model["dropout"], model["encoder"], model["hidden_size"]) == (0, "BiLSTM", 8)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "expected"),
+    [(20, (8, 100, 20)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
+)
+def test_few_sentences_get_small_batches_and_many_epochs(sentences, expected):
+    config = TrainingConfig(epochs=15, patience=3, batch_size=32, decay=0.9)
+    suited, notes = suit_to_size(config, Settings(), sentences)
+    assert (suited.batch_size, suited.epochs, suited.patience) == expected
+    assert suited.decay**suited.epochs == pytest.approx(config.decay**config.epochs)
+    assert bool(notes) == (suited != config)
+
+
+def test_what_the_user_chose_is_not_changed_for_few_sentences():
+    config = TrainingConfig(epochs=4, patience=2, batch_size=10, decay=0.5)
+    settings = Settings(epochs=4, patience=2, batch_size=10, decay=0.5)
+    assert suit_to_size(config, settings, 50) == (config, [])
 
 
 def test_without_matplotlib_it_says_how_to_get_pictures(folder, capsys, monkeypatch):

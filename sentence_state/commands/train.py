@@ -21,6 +21,7 @@ from .flags import Settings, TrainFlags, UsageError
 from .load import check_device
 from .read import Material, read_material, task_of
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
+from .small_data import suit_to_size
 from .tracking import Tracker
 from .word_vectors import read_word_vectors
 
@@ -36,6 +37,9 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
     tracker = Tracker(flags.out) if flags.track else None
     model_config, training_config = configure(flags)
     material = read_material(flags)
+    if flags.preset == "fast":
+        training_config, notes = suit_to_size(training_config, flags.settings, len(material.splits.train))
+        material.notes += notes
     for note in material.notes:
         console.print(note)
     model = build(flags, material, model_config, console)
