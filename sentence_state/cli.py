@@ -24,13 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command = tyro.cli(Command, prog="sentence-state", description=DESCRIPTION, args=arguments, config=STYLE)
-    from .data import DataError  # after --help and wrong flags, which need none of it
+    from torch import OutOfMemoryError  # here, since --help and wrong flags need none of it
+
+    from .data import DataError
     from .training import TrainingError
 
     try:
         return call(command, arguments)
     except (DataError, UsageError, TrainingError) as error:
         return complain(str(error))
+    except (OutOfMemoryError, MemoryError):
+        return complain("there is not enough memory: try a smaller --batch-size, or in training --micro-batches")
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import torch
 
 from sentence_state.cli import main
 
@@ -162,6 +163,14 @@ def test_full_disk_of_a_kernel(folder):
         subprocess.run(["umount", str(folder / "disk")], check=True)
 
 
+def test_too_little_memory(capsys, monkeypatch):
+    def out_of_memory(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr("sentence_state.commands.train.fit", out_of_memory)
+    assert classifier(capsys, "good.csv").startswith("there is not enough memory: try a smaller --batch-size")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -202,6 +211,7 @@ def test_unwritable_answers(folder, capsys):
     assert main(["train", "classifier", "--train", "reviews.csv", "--out", "x", *TINY]) == 0
     capsys.readouterr()
     assert "there is no folder nowhere" in refused(capsys, "predict", "x", "fine", "--output", "nowhere/a.csv")
+    assert refused(capsys, "predict", "x", "fine", "--batch-size", "0") == "--batch-size must be 1 or more, got 0"
     assert refused(capsys, "predict", "x", "fine", "  ") == "text 2 has no words: '  '"
     assert refused(capsys, "predict", "x", "fine", "--input", "reviews.csv").startswith("give either texts or --input")
     (folder / "bad.txt").write_bytes(b"fine\n\x81\xff\n")

@@ -1,15 +1,18 @@
 """sentence-state predict, evaluate and demo, on runs that were trained through the command line."""
 
 import csv
+import io
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sentence_state.cli import main
 from sentence_state.commands import demo
+from sentence_state.commands.console import coloured
 from sentence_state.models import Model
 
 from .command_line import TINY, start, write_files
@@ -117,6 +120,20 @@ def test_evaluate_says_which_labels_the_model_does_not_know(folder, capsys):
     assert "label 'shopping' is not one of the model's: 1 examples count as wrong" in said(
         capsys, "evaluate", "c", "other.csv"
     )
+
+
+def test_spans_are_coloured_on_a_terminal_and_marked_elsewhere():
+    span = {"start": 5, "end": 9, "label": "genre", "text": "jazz", "score": 0.5}
+    answer = {"label": "play", "score": 0.75, "spans": [span]}
+    printed = {}
+    for terminal in (True, False):
+        out = io.StringIO()
+        shown = Console(file=out, force_terminal=terminal, color_system="standard" if terminal else None)
+        shown.print(coloured("play jazz [now]", answer, shown, {"genre": "cyan"}))
+        printed[terminal] = out.getvalue()
+    assert printed[False] == "play 0.75  play [jazz](genre) [now]\n"
+    assert "\x1b[1;30;46m jazz \x1b[0m" in printed[True]
+    assert "[now]" in printed[True]
 
 
 def test_demo_shows_both_tasks_beside_its_baselines(capsys, monkeypatch):

@@ -61,7 +61,7 @@ class TrainingDisplay:
             TextColumn("{task.fields[scores]}"),
         )
         self.bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self.task = self.bar.add_task("reading", total=None, scores="")
+        self.task = self.bar.add_task("starting", total=None, scores="")
         self.best = -1.0
 
     def __enter__(self) -> TrainingDisplay:

@@ -17,7 +17,7 @@ from .read import read_labelled, read_words
 
 def evaluate(flags: Evaluate) -> int:
     console = make_console()
-    model = load_model(flags.run, flags.device)
+    model = load_model(flags.run, flags.device, flags.batch_size)
     corpus = read_as_trained(flags, model)
     evaluation = measure(model, corpus.examples, flags.batch_size)
     if flags.json:

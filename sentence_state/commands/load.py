@@ -12,7 +12,9 @@ from ..training.loop import pick_device
 from .flags import UsageError
 
 
-def load_model(run: Path, device: str) -> Model:
+def load_model(run: Path, device: str, batch_size: int) -> Model:
+    if batch_size < 1:
+        raise UsageError(f"--batch-size must be 1 or more, got {batch_size}")
     target = check_device(device)
     if (run / CONFIG).exists() and not (run / WEIGHTS).exists():
         raise FolderError.at(run, "no epoch of this run is finished yet: there are no weights to use")

@@ -26,13 +26,11 @@ AT_ONCE = 16  # batches that are read, answered and written together: any size o
 
 
 def predict(flags: Predict) -> int:
-    if flags.batch_size < 1:
-        raise UsageError(f"--batch-size must be 1 or more, got {flags.batch_size}")
     if flags.texts and flags.input:
         raise UsageError("give either texts or --input FILE, not both")
     if flags.output and not flags.output.parent.is_dir():
         raise UsageError(f"{flags.output}: there is no folder {flags.output.parent}")
-    model = load_model(flags.run, flags.device)
+    model = load_model(flags.run, flags.device, flags.batch_size)
     answers = answer(flags, model)
     if flags.output is None:
         print_answers(answers, model, flags.json)

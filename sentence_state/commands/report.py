@@ -46,6 +46,7 @@ def draw_curves(figure_class: Any, history: Sequence[dict[str, Any]]) -> Any:
     right.legend(fontsize="small")
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        axes.xaxis.get_major_locator().set_params(integer=True)
     return figure
 
 
