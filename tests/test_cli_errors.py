@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 import torch
@@ -188,6 +189,12 @@ def test_too_little_memory(capsys, monkeypatch):
 )
 def test_flags_that_are_wrong_together(capsys, arguments, message):
     assert refused(capsys, "train", "classifier", "--out", "runs/x", *arguments).startswith(message)
+
+
+def test_a_set_of_the_hub_without_its_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    message = refused(capsys, "train", "classifier", "--data", "hub:imdb", "--out", "runs/x")
+    assert message == 'imdb: data sets of the hub need the package datasets: pip install "sentence-state[hub]"'
 
 
 @pytest.mark.parametrize(
