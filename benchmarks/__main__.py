@@ -1,12 +1,12 @@
-"""python -m benchmarks encoders [--device cpu|cuda] [--repeats N]"""
+"""python -m benchmarks encoders | gpu"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import encoders
+from . import encoders, gpu
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
-        {"encoders": encoders.main}, prog="python -m benchmarks", sort_subcommands=False
+        {"encoders": encoders.main, "gpu": gpu.main}, prog="python -m benchmarks", sort_subcommands=False
     )

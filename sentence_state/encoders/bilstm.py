@@ -8,7 +8,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from .encoding import Encoder, Encoding, check_choice, check_size, length_mask
+from ..ops.equations import length_mask
+from .encoding import Encoder, Encoding, check_choice, check_size
 
 
 class LSTM(Encoder):

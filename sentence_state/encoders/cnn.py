@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .encoding import Encoder, Encoding, check_size, length_mask
+from ..ops.equations import length_mask
+from .encoding import Encoder, Encoding, check_size
 
 
 class CNN(Encoder):

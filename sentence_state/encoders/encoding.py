@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
+from ..ops.equations import length_mask
+
 
 class Encoding(NamedTuple):
     """A hidden vector for every word and one for the sentence; `words` is zero at padding."""
@@ -39,11 +41,6 @@ class Encoder(nn.Module):
     def encode(self, x: Tensor, lengths: Tensor | None) -> Encoding:
         """x: (B, N, D), zero at padding; lengths: (B,) on x's device, or None when nothing is padded."""
         raise NotImplementedError
-
-
-def length_mask(lengths: Tensor, size: int) -> Tensor:
-    """(B,) lengths -> (B, size) booleans, True at a word."""
-    return torch.arange(size, device=lengths.device) < lengths[:, None]
 
 
 def read_input(

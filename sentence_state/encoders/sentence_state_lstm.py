@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from ..ops.equations import Weights
+from ..ops.equations import Weights, length_mask
 from ..ops.recurrence import BACKENDS, Step, initial_state, input_term, mean_word, recurrence, step
 from ..ops.released import released_initial_state, released_recurrence, released_sentence, released_step
-from .encoding import Encoder, Encoding, check_choice, check_size, length_mask, read_input
+from .encoding import Encoder, Encoding, check_choice, check_size, read_input
 
 GATES = ("paper", "sharp")
 VARIANTS = ("paper", "released")
@@ -41,7 +41,7 @@ class SentenceStateLSTM(Encoder):
     gates: "paper" (sigmoid, then softmax) or "sharp" (softmax alone: a gate can open and close fully).
     step_dropout: dropout on the h and g that the next step reads, with one mask for all steps.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
-    backend: "auto" or "reference".
+    backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
 
     def __init__(
@@ -149,43 +149,43 @@ class SentenceStateLSTM(Encoder):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """`forward` without checks: h (B, N, H), the sentence vector (B, H) and the cell behind it (B, H)."""
         num_steps = num_steps or self.num_steps
-        x, mask, weights = self._prepare(x, lengths)
+        x, weights = self._prepare(x)
+        mask = None if lengths is None else length_mask(lengths, x.shape[1])
         dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
         with torch.autocast(x.device.type, enabled=False):
             if self.variant == "released":
+                weights = Weights(*(weight.to(x.dtype) for weight in weights))
                 state = released_recurrence(x, mask, weights, num_steps, self.gates, self.window, dropout)
                 return state.h, released_sentence(state, mask), state.c_g[:, 0]
             need_words = need_words or self.sentence_nodes == 0
-            state = recurrence(x, mask, weights, num_steps, self.gates, dropout, need_words, need_sentence)
+            needs = (need_words, need_sentence)
+            state = recurrence(x, lengths, weights, num_steps, self.gates, dropout, *needs, self.backend)
             if self.sentence_nodes == 0:
                 return state.h, mean_word(state.h, mask), mean_word(state.c, mask)
             return state.h, state.g[:, 0], state.c_g[:, 0]
 
-    def _prepare(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None, Weights]:
-        """x and the weights in the type that autocast asks for, and the mask of the words."""
-        mask = None if lengths is None else length_mask(lengths, x.shape[1])
-        device = x.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.W.dtype
-        x = x.to(dtype) if torch.is_autocast_enabled(device) else x
-        H = self.hidden_size
-
-        def cast_weight(parameter: Tensor | None, *shape: int) -> Tensor:
-            return self.W.new_zeros(shape, dtype=dtype) if parameter is None else parameter.to(dtype)
-
+    def _prepare(self, x: Tensor) -> tuple[Tensor, Weights]:
+        """x in the type that autocast asks for, and the weights in their own."""
+        if torch.is_autocast_enabled(x.device.type):
+            x = x.to(torch.get_autocast_dtype(x.device.type))
+        H, k = self.hidden_size, self.sentence_nodes
         rows = len(self.W)
-        weights = Weights(
-            W=self.W.to(dtype),
-            U=self.U.to(dtype),
-            V=cast_weight(self.V, rows, 0),
-            b=cast_weight(self.b, rows),
-            sentence_W=cast_weight(self.sentence_W, 0, 0),
-            sentence_U=cast_weight(self.sentence_U, 0, H),
-            sentence_U_f=cast_weight(self.sentence_U_f, 0, H),
-            sentence_b=cast_weight(self.sentence_b, self.sentence_nodes * (self.sentence_nodes + 2) * H),
-            h_0=cast_weight(self.h_0, H),
-            c_0=cast_weight(self.c_0, H),
+
+        def or_zeros(parameter: Tensor | None, *shape: int) -> Tensor:
+            return self.W.new_zeros(shape) if parameter is None else parameter
+
+        return x, Weights(
+            W=self.W,
+            U=self.U,
+            V=or_zeros(self.V, rows, 0),
+            b=or_zeros(self.b, rows),
+            sentence_W=or_zeros(self.sentence_W, 0, 0),
+            sentence_U=or_zeros(self.sentence_U, 0, H),
+            sentence_U_f=or_zeros(self.sentence_U_f, 0, H),
+            sentence_b=or_zeros(self.sentence_b, k * (k + 2) * H),
+            h_0=or_zeros(self.h_0, H),
+            c_0=or_zeros(self.c_0, H),
         )
-        return x, mask, weights
 
     def _step_dropout_masks(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """One mask for h and one for g, kept through all steps and scaled by 1 / (1 - p)."""
@@ -207,7 +207,9 @@ class SentenceStateLSTM(Encoder):
         if num_steps is not None:
             check_size("num_steps", num_steps)
         x, lengths, _ = read_input(x, lengths, mask, self.input_size)
-        x, words, weights = self._prepare(x, lengths)
+        x, weights = self._prepare(x)
+        weights = Weights(*(weight.to(x.dtype) for weight in weights))
+        words = None if lengths is None else length_mask(lengths, x.shape[1])
         released = self.variant == "released"
         with torch.autocast(x.device.type, enabled=False):
             x_term = input_term(x, weights)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from .encoding import Encoder, Encoding, check_size, length_mask
+from ..ops.equations import length_mask
+from .encoding import Encoder, Encoding, check_size
 
 
 class Transformer(Encoder):

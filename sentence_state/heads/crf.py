@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..encoders.encoding import check_choice, check_size, length_mask
+from ..encoders.encoding import check_choice, check_size
 from ..ops import crf
+from ..ops.equations import length_mask
 from .words import read_words
 
 Lengths = Tensor | Sequence[int] | None

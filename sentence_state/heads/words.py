@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..encoders.encoding import check_lengths, length_mask
+from ..encoders.encoding import check_lengths
+from ..ops.equations import length_mask
 
 
 def read_words(

@@ -52,6 +52,11 @@ class SentenceGates(NamedTuple):
     o: Tensor  # (B, k, H)
 
 
+def length_mask(lengths: Tensor, size: int) -> Tensor:
+    """(B,) lengths -> (B, size) booleans, True at a word."""
+    return torch.arange(size, device=lengths.device) < lengths[:, None]
+
+
 def squash(gates: Tensor, kind: str) -> Tensor:
     """What stands inside the softmax: the paper's sigmoid, or with "sharp" gates nothing."""
     return gates.sigmoid() if kind == "paper" else gates

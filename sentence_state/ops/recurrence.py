@@ -1,7 +1,9 @@
-"""T steps of Eq. 2 and Eq. 3, from inputs and weights to the last state."""
+"""T steps of Eq. 2 and Eq. 3, from inputs and weights to the last state. Here the backend is picked."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from typing import NamedTuple
 
 import torch
@@ -13,6 +15,7 @@ from .equations import (
     State,
     Weights,
     WordGates,
+    length_mask,
     neighbours,
     sentence_gates,
     sentence_update,
@@ -20,7 +23,7 @@ from .equations import (
     word_update,
 )
 
-BACKENDS = ("auto", "reference")
+BACKENDS = ("auto", "reference", "triton")
 
 # Sentences never meet, so a CPU takes them in groups of about this many words: the gates of a group stay in its cache.
 GROUP_WORDS = 512
@@ -36,6 +39,53 @@ class Step(NamedTuple):
 
 def recurrence(
     x: Tensor,
+    lengths: Tensor | None,
+    weights: Weights,
+    num_steps: int,
+    kind: str,
+    dropout: tuple[Tensor, Tensor] | None = None,
+    need_words: bool = True,
+    need_sentence: bool = True,
+    backend: str = "auto",
+) -> State:
+    """The state after `num_steps` steps, in the type of x; words or sentence that are not needed are not to be read.
+
+    x: (B, N, D), zero at padding; lengths: (B,) or None; kind: "paper" or "sharp" gates;
+    dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
+    """
+    if can_fuse(x, weights, backend):
+        from .fused import fused_recurrence  # here, so that Triton is needed only where it can run
+
+        return fused_recurrence(x, lengths, weights, num_steps, kind, dropout, need_words, need_sentence)
+    mask = None if lengths is None else length_mask(lengths, x.shape[1])
+    weights = Weights(*(weight.to(x.dtype) for weight in weights))
+    return reference_recurrence(x, mask, weights, num_steps, kind, dropout, need_words, need_sentence)
+
+
+def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
+    """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, and Triton."""
+    if backend == "reference":
+        return False
+    H = len(weights.h_0)
+    on_gpu = x.is_cuda or "TRITON_INTERPRET" in os.environ
+    shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
+    type_fits = x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+    installed = importlib.util.find_spec("triton") is not None
+    if backend == "auto":
+        return x.is_cuda and shape_fits and type_fits and installed
+    if not on_gpu:
+        raise RuntimeError(f'backend="triton" needs a CUDA tensor, got {x.device.type}; use backend="auto"')
+    if not installed:
+        raise RuntimeError('backend="triton" needs the package triton, which is not installed; use backend="auto"')
+    if not shape_fits:
+        raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
+    if not type_fits:
+        raise RuntimeError(f'backend="triton" takes float32, bfloat16 and float16, got {x.dtype}; use backend="auto"')
+    return True
+
+
+def reference_recurrence(
+    x: Tensor,
     mask: Tensor | None,
     weights: Weights,
     num_steps: int,
@@ -44,18 +94,14 @@ def recurrence(
     need_words: bool = True,
     need_sentence: bool = True,
 ) -> State:
-    """The state after `num_steps` steps; words or sentence that are not needed stay one step behind.
-
-    x: (B, N, D), zero at padding; mask: (B, N), True at a word, or None; kind: "paper" or "sharp" gates;
-    dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
-    """
+    """`recurrence` in PyTorch's own operations; words or sentence that are not needed stay one step behind."""
     group = max(1, GROUP_WORDS // x.shape[1]) if x.device.type == "cpu" and not torch.compiler.is_compiling() else 0
     if group and group < x.shape[0]:
         masks = [None] * x.shape[0] if mask is None else mask.split(group)
         drops = [None] * x.shape[0] if dropout is None else zip(*(d.split(group) for d in dropout), strict=True)
         options = (weights, num_steps, kind)
         parts = [
-            recurrence(x, mask, *options, dropout, need_words, need_sentence)
+            reference_recurrence(x, mask, *options, dropout, need_words, need_sentence)
             for x, mask, dropout in zip(x.split(group), masks, drops, strict=False)
         ]
         return State(*map(torch.cat, zip(*parts, strict=True)))

@@ -186,7 +186,7 @@ def test_step_dropout_keeps_one_mask_through_all_steps_and_rests_in_evaluation()
     words, sentence = encoder(x)
     from sentence_state.ops.recurrence import initial_state, input_term, step
 
-    _, _, weights = plain._prepare(x, None)
+    _, weights = plain._prepare(x)
     state = initial_state(x, None, weights)
     for t in range(6):
         state = step(state, input_term(x, weights), None, weights, "paper", first=t == 0).state

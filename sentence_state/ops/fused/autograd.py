@@ -87,19 +87,16 @@ def _(
     outputs = [x.new_empty(B if need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
     if not save:
         return outputs
-    float32 = {"dtype": torch.float32}
     return outputs + list(
         Saved(
-            x_term=x.new_empty(M, 7 * Hp),
-            first=x.new_empty(BLOCKS * Hp * 3),
-            h=x.new_empty(T - 1, M, Hp),
-            c=x.new_empty(max(T - 1, 1), M, Hp),
-            c_g=x.new_empty(T + 1, B, Hp, **float32),
+            first=x.new_empty(BLOCKS * Hp, 3),
+            h=x.new_empty((T - 1) * M, Hp),
+            c=x.new_empty((T - 1) * M, Hp),
+            c_g=x.new_empty(T + 1, B, Hp, dtype=torch.float32),
             gh=x.new_empty(T + 1, B, 2 * Hp),
             Q=x.new_empty(T, B, NODE_BLOCKS * Hp),
-            log_z=x.new_empty(T, B, Hp, **float32),
-            words=x.new_empty(BLOCKS * Hp, 3 * Hp),
-            inputs=x.new_empty(7 * Hp, padded(D)),
+            log_z=x.new_empty(T, B, Hp, dtype=torch.float32),
+            words=x.new_empty(BLOCKS * Hp, 3 * Hp + padded(D)),
             sentence=x.new_empty(NODE_BLOCKS * Hp, 2 * Hp),
             vectors=x.new_empty(VECTORS, Hp),
         )
@@ -108,9 +105,9 @@ def _(
 
 @torch.library.custom_op("sentence_state::recurrence_backward", mutates_args=())
 def recurrence_backward_op(
-    dh: Tensor,
-    dg: Tensor,
-    dc_g: Tensor,
+    dh: Tensor | None,
+    dg: Tensor | None,
+    dc_g: Tensor | None,
     x: Tensor,
     saved: list[Tensor],
     lengths: Tensor | None,
@@ -129,9 +126,9 @@ def recurrence_backward_op(
 
 @recurrence_backward_op.register_fake
 def _(
-    dh: Tensor,
-    dg: Tensor,
-    dc_g: Tensor,
+    dh: Tensor | None,
+    dg: Tensor | None,
+    dc_g: Tensor | None,
     x: Tensor,
     saved: list[Tensor],
     lengths: Tensor | None,
@@ -152,12 +149,13 @@ def _(
 def keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
     x, W, h_0, lengths, drop_h, drop_g = (inputs[place] for place in (0, 1, 9, 11, 12, 13))
     ctx.save_for_backward(x, lengths, drop_h, drop_g, *output[3:])
+    ctx.set_materialize_grads(False)  # else what is kept for the backward pass would get gradients of zeros
     ctx.H, ctx.options, ctx.dtype = len(h_0), inputs[14:18], W.dtype
 
 
 def backward(ctx: Any, gradients: list[Tensor]) -> tuple[Tensor | None, ...]:
     x, lengths, drop_h, drop_g, *saved = ctx.saved_tensors
-    given = (gradient.contiguous() for gradient in gradients[:3])
+    given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
     found = recurrence_backward_op(*given, x, saved, lengths, drop_h, drop_g, ctx.H, *ctx.options, ctx.dtype)
     return *found, *[None] * 8
 

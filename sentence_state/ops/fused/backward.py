@@ -5,43 +5,41 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .gates import node_value, old_cells, sigmoid, squash, squash_slope, tanh, word_gate, word_product
+from .gates import (
+    add_nine,
+    node_value,
+    old_cells,
+    on_every_row,
+    sigmoid,
+    squash,
+    squash_slope,
+    tanh,
+    word_gate,
+    word_product,
+)
 
 
 @triton.jit
-def from_neighbours(buffer, m, rows, n, units, inside, Hp):
-    """(M, 3, Hp) of what every word gives to its left neighbour, itself and its right neighbour -> what each receives."""
-    at = buffer + m[:, None] * (3 * Hp) + units[None, :]
+def from_neighbours(buffer, width, m, rows, n, units, inside, Hp):
+    """What each word receives, where a row (of `width`) begins with what a word gives to its left neighbour, to itself
+    and to its right neighbour, Hp each."""
+    at = buffer + m[:, None] * width + units[None, :]
     total = tl.load(at + Hp, mask=inside, other=0.0).to(tl.float32)
-    total += tl.load(at + 3 * Hp, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
-    total += tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
+    total += tl.load(at + width, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
+    total += tl.load(at - width + 2 * Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
     return total
 
 
 @triton.jit
-def add_rows(value, partial, k, row, units, unit_in, Hp):
-    """The sum of a tile over its words, as row k of the tile's partial sums."""
-    tl.store(partial + (row * 9 + k) * Hp + units, tl.sum(value, axis=0), mask=unit_in)
-
-
-@triton.jit
-def put_gate(value, k, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT: tl.constexpr):
-    """The gradient of word gate k: into P in place, onto the gradient of x_term, and into the partial sums."""
+def put_gate(value, k, P, m, units, inside, Hp):
+    """The gradient of word gate k, into P in place."""
     tl.store(P + m[:, None] * (8 * Hp) + k * Hp + units[None, :], value, mask=inside)
-    at = dx_term + m[:, None] * (7 * Hp) + k * Hp + units[None, :]
-    if INIT:
-        tl.store(at, value, mask=inside)
-    else:
-        tl.store(at, value + tl.load(at, mask=inside, other=0.0).to(tl.float32), mask=inside)
-    add_rows(value, partial, k, row, units, unit_in, Hp)
 
 
 @triton.jit(do_not_specialize=["N", "TILES"])
 def backward_step(
-    P,  # (M, 8, Hp) products of the words in, their gradients out; (M, Hp) where NEED_WORDS is off
+    P,  # (M, 8, Hp) products of the words with U x in, their gradients out; (M, Hp) where NEED_WORDS is off
     first,  # (8, Hp, 3)
-    x_term,  # (M, 7, Hp)
-    dx_term,  # (M, 7, Hp) summed over steps
     Q,  # (B, 10, Hp) products of the sentence
     dQ,  # (B, 10, Hp)
     c_in,  # (M, Hp) cells before the step
@@ -49,7 +47,7 @@ def backward_step(
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
-    dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
+    dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
     dc,  # (M, 3, Hp) what the next step gives to each cell; not read in the last step
     dc_out,  # (M, 3, Hp) what this step gives
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
@@ -62,12 +60,12 @@ def backward_step(
     N,
     Hp,
     dh_row,
+    xi_row,
     TILES,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
-    INIT: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -76,6 +74,7 @@ def backward_step(
     UNITS: tl.constexpr,
     CLOSE: tl.constexpr,
 ):
+    X_TERM: tl.constexpr = FIRST  # in the first step P holds U x alone
     tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
     if RAGGED:
@@ -85,23 +84,19 @@ def backward_step(
         return
     rows = tile * ROWS + tl.arange(0, ROWS)
     units = unit_block * UNITS + tl.arange(0, UNITS)
-    m = b.to(tl.int64) * N + rows
+    m = b * N + rows
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
     row = b * TILES + tile
-    cg = tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)
-    c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
-    to_left = tl.zeros([ROWS, UNITS], tl.float32)
-    to_own = tl.zeros([ROWS, UNITS], tl.float32)
-    to_right = tl.zeros([ROWS, UNITS], tl.float32)
     p_row = 8 * Hp if NEED_WORDS else Hp
+    cg = on_every_row(cg_in + b * Hp, rows, units, Hp)
+    c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
     # The sentence node, Eq. 3: E is the gradient of its new cell.
     E = tl.zeros([UNITS], tl.float32)
     d_f_g = tl.zeros([UNITS], tl.float32)
     d_o_g = tl.zeros([UNITS], tl.float32)
     kept = tl.zeros([UNITS], tl.float32)
-    dq = tl.zeros([ROWS, UNITS], tl.float32)
     if NEED_SENTENCE:
         new_cg = tl.load(cg_out + b * Hp + units, mask=unit_in, other=0.0)
         log_total = tl.load(log_z + b * Hp + units, mask=unit_in, other=0.0)
@@ -117,38 +112,44 @@ def backward_step(
         d_o_g = dg * t_g * o_g * (1 - o_g)
         f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
         kept = tl.exp(f_g - log_total) * E
-        d_f_g = kept * (cg - new_cg) * squash_slope(f_g, SHARP)
-        q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
-        q = squash(q + node_value(Q, 9, b, units, Hp)[None, :], SHARP, FAST)
-        share = tl.where(inside, tl.exp(q - log_total[None, :]), 0.0)
-        to_own = share * E[None, :]
-        dq = to_own * (c - new_cg[None, :]) * squash_slope(q, SHARP)
-        if NEED_WORDS:
-            tl.store(P + m[:, None] * p_row + 7 * Hp + units[None, :], dq, mask=inside)
-        else:
-            tl.store(P + m[:, None] * p_row + units[None, :], dq, mask=inside)
-    elif NEED_WORDS:
-        tl.store(P + m[:, None] * p_row + 7 * Hp + units[None, :], dq, mask=inside)
-    add_rows(dq, partial, 7, row, units, unit_in, Hp)
+        d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg) * squash_slope(f_g, SHARP)
 
+    # Everything is read before anything is written: a load does not overtake a store.
+    to_left = tl.zeros([ROWS, UNITS], tl.float32)
+    to_own = tl.zeros([ROWS, UNITS], tl.float32)
+    to_right = tl.zeros([ROWS, UNITS], tl.float32)
+    dq = tl.zeros([ROWS, UNITS], tl.float32)
+    if NEED_SENTENCE:
+        q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
+        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
+        share = tl.exp(q - on_every_row(log_z + b * Hp, rows, units, Hp))
+        to_own = tl.where(inside, share, 0.0) * E[None, :]
+        dq = to_own * (c - on_every_row(cg_out + b * Hp, rows, units, Hp)) * squash_slope(q, SHARP)
     if NEED_WORDS:
         if LAST:
             place = dxi + m[:, None] * dh_row + units[None, :]
             dh = tl.load(place, mask=inside & (units < dh_row)[None, :], other=0.0).to(tl.float32)
             dc_new = tl.zeros([ROWS, UNITS], tl.float32)
         else:
-            d_mean = tl.load(dgh + (b * 2 + 1) * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
-            dh = from_neighbours(dxi, m, rows, n, units, inside, Hp) + (d_mean / n)[None, :]
-            dc_new = from_neighbours(dc, m, rows, n, units, inside, Hp)
+            d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, rows, units, Hp)
+            dh = from_neighbours(dxi, xi_row, m, rows, n, units, inside, Hp) + d_mean / n
+            dc_new = from_neighbours(dc, 3 * Hp, m, rows, n, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
-        a_i = squash(word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        a_l = squash(word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        a_f = squash(word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        a_r = squash(word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        a_s = squash(word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        o = sigmoid(word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
-        u = tanh(word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
+        a_i = word_gate(0, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_i = squash(a_i, SHARP, FAST)
+        a_l = word_gate(1, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_l = squash(a_l, SHARP, FAST)
+        a_f = word_gate(2, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_f = squash(a_f, SHARP, FAST)
+        a_r = word_gate(3, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_r = squash(a_r, SHARP, FAST)
+        a_s = word_gate(4, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_s = squash(a_s, SHARP, FAST)
+        o = word_gate(5, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        o = sigmoid(o, FAST)
+        u = word_gate(6, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        u = tanh(u, FAST)
         most = tl.zeros([ROWS, UNITS], tl.float32)
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(a_i, a_l), tl.maximum(a_f, a_r)), a_s)
@@ -156,27 +157,33 @@ def backward_step(
         r, s = tl.exp(a_r - most), tl.exp(a_s - most)
         over = 1 / (i + l + f + r + s)
         i, l, f, r, s = i * over, l * over, f * over, r * over, s * over
-        new_c = i * u + l * c_left + f * c + r * c_right + s * cg[None, :]
+        new_c = i * u + l * c_left + f * c + r * c_right + s * cg
         t = tanh(new_c, FAST)
         D = tl.where(inside, dc_new + dh * o * (1 - t * t), 0.0)  # the gradient of the new cell
-        da = i * D * (u - new_c) * squash_slope(a_i, SHARP)
-        put_gate(da, 0, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = l * D * (c_left - new_c) * squash_slope(a_l, SHARP)
-        put_gate(da, 1, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = f * D * (c - new_c) * squash_slope(a_f, SHARP)
-        put_gate(da, 2, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = r * D * (c_right - new_c) * squash_slope(a_r, SHARP)
-        put_gate(da, 3, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = s * D * (cg[None, :] - new_c) * squash_slope(a_s, SHARP)
-        put_gate(da, 4, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = tl.where(inside, dh * t * o * (1 - o), 0.0)
-        put_gate(da, 5, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        da = i * D * (1 - u * u)
-        put_gate(da, 6, P, dx_term, partial, row, m, units, inside, unit_in, Hp, INIT)
-        add_rows(s * D, partial, 8, row, units, unit_in, Hp)
+        d_i = i * D * (u - new_c) * squash_slope(a_i, SHARP)
+        put_gate(d_i, 0, P, m, units, inside, Hp)
+        d_l = l * D * (c_left - new_c) * squash_slope(a_l, SHARP)
+        put_gate(d_l, 1, P, m, units, inside, Hp)
+        d_f = f * D * (c - new_c) * squash_slope(a_f, SHARP)
+        put_gate(d_f, 2, P, m, units, inside, Hp)
+        d_r = r * D * (c_right - new_c) * squash_slope(a_r, SHARP)
+        put_gate(d_r, 3, P, m, units, inside, Hp)
+        d_s = s * D * (cg - new_c) * squash_slope(a_s, SHARP)
+        put_gate(d_s, 4, P, m, units, inside, Hp)
+        d_o = tl.where(inside, dh * t * o * (1 - o), 0.0)
+        put_gate(d_o, 5, P, m, units, inside, Hp)
+        d_u = i * D * (1 - u * u)
+        put_gate(d_u, 6, P, m, units, inside, Hp)
         to_left = tl.where((rows > 0)[:, None], l * D, 0.0)
         to_right = tl.where((rows + 1 < n)[:, None], r * D, 0.0)
         to_own += f * D
+        sums = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s * D), 0, add_nine)
+        at = partial + row * 9 * Hp + units
+        for k in tl.static_range(9):
+            tl.store(at + k * Hp, sums[k], mask=unit_in)
+    else:
+        tl.store(partial + (row * 9 + 7) * Hp + units, tl.sum(dq, axis=0), mask=unit_in)
+    tl.store(P + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
     give = dc_out + m[:, None] * (3 * Hp) + units[None, :]
     tl.store(give, to_left, mask=inside)
     tl.store(give + Hp, to_own, mask=inside)
@@ -187,12 +194,11 @@ def backward_step(
     if arrived == tiles - 1:
         for k in tl.static_range(9):
             total = tl.zeros([UNITS], tl.float32)
-            if NEED_WORDS or k == 7:
-                for start in tl.static_range(0, CLOSE, 64):
-                    part = start + tl.arange(0, min(CLOSE, 64))
-                    at = partial + ((b * TILES + part) * 9 + k)[:, None] * Hp + units[None, :]
-                    there = (part < tiles)[:, None] & unit_in[None, :]
-                    total += tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+            for start in tl.static_range(0, CLOSE if NEED_WORDS or k == 7 else 0, 64):
+                part_of = start + tl.arange(0, min(CLOSE, 64))
+                from_tiles = partial + ((b * TILES + part_of) * 9 + k)[:, None] * Hp + units[None, :]
+                there = (part_of < tiles)[:, None] & unit_in[None, :]
+                total += tl.sum(tl.load(from_tiles, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
             if k < 7:
                 tl.store(dQ + (b * 10 + k) * Hp + units, total, mask=unit_in)
             elif k == 7:
@@ -208,8 +214,8 @@ def backward_step(
 
 
 @triton.jit(do_not_specialize=["N", "B"])
-def gather_neighbours(h, xi, lengths, N, B, Hp, RAGGED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr):
-    """h (steps, M, Hp) -> xi (steps, M, 3, Hp): the rows [h_left, h, h_right], zero outside each sentence."""
+def gather_neighbours(h, xi, lengths, N, B, Hp, xi_row, RAGGED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr):
+    """h (steps, M, Hp) -> the rows [h_left, h, h_right, ..] of xi (steps, M, xi_row), zero outside each sentence."""
     tile, unit_block, place = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
     if RAGGED:
@@ -219,7 +225,7 @@ def gather_neighbours(h, xi, lengths, N, B, Hp, RAGGED: tl.constexpr, ROWS: tl.c
     m = place.to(tl.int64) * N + rows
     unit_in = (units < Hp)[None, :]
     at = h + m[:, None] * Hp + units[None, :]
-    out = xi + m[:, None] * (3 * Hp) + units[None, :]
+    out = xi + m[:, None] * xi_row + units[None, :]
     there = (rows < N)[:, None] & unit_in
     inside = (rows < n)[:, None] & unit_in
     tl.store(out, tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0), mask=there)

@@ -18,10 +18,13 @@ from torch.nn import functional as F
 from ..equations import Weights
 from .backward import backward_step, gather_neighbours
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, pad_columns, padded
+from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, padded
 from .packing import pack, unpack
 
-CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
+# Sentences never meet, so they are taken in groups of about this many rows: what one kernel writes, the next finds in
+# the cache, and the buffers of a step are as large as one group.
+GROUP_ROWS = 5200
+CHUNK_ROWS = 4096  # in the backward pass, products of several steps are joined up to about this many rows
 
 
 class Options(NamedTuple):
@@ -34,37 +37,34 @@ class Options(NamedTuple):
 class Saved(NamedTuple):
     """What the backward pass reads besides x."""
 
-    x_term: Tensor  # (M, 7 Hp)
-    first: Tensor  # (8 Hp 3,)
-    h: Tensor  # (T-1, M, Hp)
-    c: Tensor  # (T-1, M, Hp), at least one
+    first: Tensor  # (8 Hp, 3)
+    h: Tensor  # ((T-1) M, Hp): for every group of sentences, every step but the last
+    c: Tensor  # the same
     c_g: Tensor  # (T+1, B, Hp) float32
     gh: Tensor  # (T+1, B, 2 Hp)
     Q: Tensor  # (T, B, 10 Hp)
     log_z: Tensor  # (T, B, Hp) float32
     words: Tensor  # the packed weights
-    inputs: Tensor
     sentence: Tensor
     vectors: Tensor
 
 
 class Tiling(NamedTuple):
-    """How the rows of a sentence and the units are cut into programs."""
+    """How a sentence and its units are cut into programs. Eight rows of 32 units are one warp's work: sums over them
+    need no shared memory, and each thread reads 16 bytes at a time."""
 
     rows: int
-    units: int
     tiles: int
     unit_blocks: int
-    warps: int
 
     @classmethod
-    def of(cls, N: int, Hp: int, rows: int, units: int, warps: int) -> Tiling:
+    def of(cls, N: int, Hp: int, rows: int) -> Tiling:
         rows = min(rows, triton.next_power_of_2(N))
-        return cls(rows, units, triton.cdiv(N, rows), triton.cdiv(Hp, units), warps)
+        return cls(rows, triton.cdiv(N, rows), triton.cdiv(Hp, 32))
 
     def launch(self) -> dict[str, int]:
         close = next((size for size in (4, 64) if self.tiles <= size), triton.next_power_of_2(self.tiles))
-        return {"ROWS": self.rows, "UNITS": self.units, "CLOSE": close, "num_warps": self.warps}
+        return {"ROWS": self.rows, "UNITS": 32, "CLOSE": close, "num_warps": max(1, self.rows // 8)}
 
 
 class Beside:
@@ -96,6 +96,12 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
     return x.new_empty if lengths is None else x.new_zeros
 
 
+def groups(B: int, N: int) -> list[slice]:
+    """Slices of the batch, of nearly equal size."""
+    size = -(-B // min(B, max(1, round(B * N / GROUP_ROWS))))
+    return [slice(start, min(B, start + size)) for start in range(0, B, size)]
+
+
 def forward(
     x: Tensor,
     weights: Weights,
@@ -106,82 +112,96 @@ def forward(
     save: bool,
 ) -> list[Tensor]:
     """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if asked for."""
-    B, N, D = x.shape
+    B, N, _ = x.shape
     H, M, T = len(weights.h_0), B * N, options.num_steps
     Hp = padded(H)
-    beside = Beside(x)
     packed = pack(weights, x.dtype)
-    first = torch.mv(packed.words.view(-1, Hp), packed.h_0)
-    x_term = torch.addmm(packed.inputs_b, pad_columns(x.reshape(M, D)), packed.inputs.t())
-    xi = x.new_zeros(M, 3 * Hp)
-    P = x.new_empty(M, BLOCKS * Hp)
-    kept = T - 1 if save else min(2, T - 1)
-    h_kept = blank(x, lengths)(T - 1 if save else 0, M, Hp)
-    c_kept = x.new_empty(max(kept, 1), M, Hp)
+    first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
+    words = blank(x, lengths)(M if options.need_words else 0, H)
+    h_kept = blank(x, lengths)((T - 1) * M if save else 0, Hp)
+    c_kept = x.new_empty((T - 1) * M if save else 0, Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T + 1, B, 2 * Hp)
     Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
     c_g[0] = packed.c_0
     gh[0].view(B, 2, Hp).copy_(packed.h_0)
-    words = blank(x, lengths)(M if options.need_words else 0, H)
-    tiling = Tiling.of(N, Hp, rows=16, units=64, warps=4)
-    partial = x.new_empty(B, tiling.tiles, 4, Hp, dtype=torch.float32)
-    counter = x.new_zeros(B, tiling.unit_blocks, dtype=torch.int32)
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
-    for t in range(T):
-        last = t == T - 1
-        with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
-        with beside():
-            torch.addmm(packed.sentence_b, gh[t], packed.sentence.t(), out=Q[t])
-        product = P
-        if t and with_words:
-            torch.mm(xi, packed.words.t(), out=P)
-        elif t:
-            product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
-        beside.join()
-        forward_step[(tiling.tiles, tiling.unit_blocks, B)](
-            product,
-            first,
-            x_term,
-            Q[t],
-            c_kept[(t - 1) % kept] if t else c_kept,
-            packed.c_0,
-            c_g[t],
-            c_kept if last else c_kept[t % kept],
-            words if last or not save else h_kept[t],
-            xi,
-            c_g[t + 1],
-            gh[t + 1],
-            log_z[t],
-            partial,
-            counter,
-            x if lengths is None else lengths,
-            *drops,
-            N,
-            Hp,
-            product.shape[1],
-            H if last else Hp,
-            tiling.tiles,
-            FIRST=t == 0,
-            LAST=last,
-            NEED_WORDS=with_words,
-            NEED_SENTENCE=with_sentence,
-            STORE_H=last or save,
-            SHARP=options.sharp,
-            FAST=x.dtype.itemsize == 2,
-            DROP=drop_h is not None and not last,
-            RAGGED=lengths is not None,
-            **tiling.launch(),
-        )
+    tiling, beside = Tiling.of(N, Hp, rows=8 if N <= 64 else 16), Beside(x)
+    for group in groups(B, N):
+        rows = slice(group.start * N, group.stop * N)
+        b, m = group.stop - group.start, rows.stop - rows.start
+        kept = T - 1 if save else min(2, T - 1)
+        h_steps, c_steps = (k[(T - 1) * rows.start : (T - 1) * rows.stop].view(-1, m, Hp) for k in (h_kept, c_kept))
+        if not save:
+            c_steps = x.new_empty(max(kept, 1), m, Hp)
+        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t())
+        xi = x.new_zeros(m, 3 * Hp)
+        P = x.new_empty(m, BLOCKS * Hp)
+        partial = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
+        counter = x.new_zeros(b, tiling.unit_blocks, dtype=torch.int32)
+        of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
+        for t in range(T):
+            last = t == T - 1
+            with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
+            with beside():
+                torch.addmm(packed.b, gh[t, group], packed.sentence.t(), out=Q[t, group])
+            product = P
+            if t and with_words:
+                torch.mm(xi, packed.W.t(), out=P)
+            elif t:
+                product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
+            beside.join()
+            forward_step[(tiling.tiles, tiling.unit_blocks, b)](
+                product,
+                first,
+                x_term,
+                Q[t, group],
+                c_steps[(t - 1) % kept] if t else xi,
+                packed.c_0,
+                c_g[t, group],
+                xi if last else c_steps[t % kept],
+                words[rows] if last else h_steps[t] if save else xi,
+                xi,
+                c_g[t + 1, group],
+                gh[t + 1, group],
+                log_z[t, group],
+                partial,
+                counter,
+                of_lengths,
+                *of_drops,
+                N,
+                Hp,
+                product.shape[1],
+                H if last else Hp,
+                tiling.tiles,
+                FIRST=t == 0,
+                LAST=last,
+                NEED_WORDS=with_words,
+                NEED_SENTENCE=with_sentence,
+                STORE_H=last or save,
+                SHARP=options.sharp,
+                FAST=x.dtype.itemsize == 2,
+                DROP=drop_h is not None and not last,
+                RAGGED=lengths is not None,
+                **tiling.launch(),
+            )
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
-    return outputs + (list(Saved(x_term, first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if save else [])
+    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if save else [])
+
+
+def of_group(
+    group: slice, rows: slice, lengths: Tensor | None, drops: tuple[Tensor, Tensor], x: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The lengths and dropout masks of one group; x stands in where there are none, and is not read."""
+    drop_h, drop_g = drops
+    return x if lengths is None else lengths[group], (x, x) if drop_h is x else (drop_h[rows], drop_g[group])
 
 
 def backward(
-    dh: Tensor,
-    dg: Tensor,
-    dc_g: Tensor,
+    dh: Tensor | None,
+    dg: Tensor | None,
+    dc_g: Tensor | None,
     x: Tensor,
     s: Saved,
     lengths: Tensor | None,
@@ -191,42 +211,100 @@ def backward(
     options: Options,
     dtype: torch.dtype,
 ) -> list[Tensor]:
-    """The gradients of x and of every weight, the latter in `dtype`."""
-    packed = Packed(*s[-4:])
+    """The gradients of x and of every weight, the latter in `dtype`. A missing gradient of an output is zero."""
+    packed = Packed(*s[-3:])
     B, N, D = x.shape
-    M, T, Hp = B * N, options.num_steps, packed.vectors.shape[1]
-    ragged, beside = lengths is not None, Beside(x)
-    of_lengths = x if lengths is None else lengths
+    T, Hp = options.num_steps, packed.vectors.shape[1]
+    drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
+    d_x = torch.empty_like(x)
+    dQ = x.new_empty(T, B, NODE_BLOCKS * Hp)
+    gradients = Packed(*(torch.zeros_like(weight, dtype=torch.float32) for weight in packed))
+    d_c_g = torch.zeros_like(s.c_g[0])
+    if dc_g is not None and options.need_sentence:
+        d_c_g[:, :H] = dc_g
+    if dg is None:
+        dg = x.new_zeros(B, H)
+    for group in groups(B, N):
+        rows = slice(group.start * N, group.stop * N)
+        of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
+        dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
+        steps = slice((T - 1) * rows.start, (T - 1) * rows.stop)
+        h, c = (kept[steps].view(T - 1, len(dh_group), Hp) for kept in (s.h, s.c))
+        backward_of_group(
+            dh_group,
+            dg[group],
+            x[group],
+            h,
+            c,
+            Q=s.Q[:, group],
+            dQ=dQ[:, group],
+            c_g=s.c_g[:, group],
+            log_z=s.log_z[:, group],
+            d_c_g=d_c_g[group],
+            first=s.first,
+            packed=packed,
+            gradients=gradients,
+            d_x=d_x[group],
+            lengths=of_lengths,
+            drops=of_drops,
+            options=options,
+        )
+    gradients.vectors[:NODE_BLOCKS] = dQ.view(T * B, NODE_BLOCKS, Hp).sum(dim=0, dtype=torch.float32)
+    gradients.c_0.add_(d_c_g.sum(dim=0))
+    d_sentence = torch.mm(dQ.view(T * B, -1).t(), s.gh[:T].view(T * B, -1))
+    return [d_x, *unpack(gradients._replace(sentence=d_sentence), H, D, dtype)]
+
+
+def backward_of_group(
+    dh: Tensor,
+    dg: Tensor,
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    Q: Tensor,
+    dQ: Tensor,
+    c_g: Tensor,
+    log_z: Tensor,
+    d_c_g: Tensor,
+    first: Tensor,
+    packed: Packed,
+    gradients: Packed,
+    d_x: Tensor,
+    lengths: Tensor,
+    drops: tuple[Tensor, Tensor],
+    options: Options,
+) -> None:
+    """All steps of one group of sentences, from the last to the first. Fills dQ and d_x, adds to `gradients`."""
+    B, N, D = x.shape
+    T, M, Hp = options.num_steps, B * N, packed.vectors.shape[1]
+    H = dh.shape[1]
+    ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
+    new = blank(x, lengths if ragged else None)
     full_steps = T - 1 if options.need_words else T - 2  # steps after the first that have a word product
     chunk = max(1, min(full_steps, CHUNK_ROWS // M))
-    P, xi = x.new_empty(chunk, M, BLOCKS * Hp), x.new_empty(chunk, M, 3 * Hp)
-    dxi, dc = x.new_empty(M, 3 * Hp), blank(x, lengths)(2, M, 3 * Hp)
-    dx_term = (blank(x, lengths) if options.need_words or T > 1 else x.new_zeros)(M, 7 * Hp)
-    dQ, dgh = x.new_empty(T, B, NODE_BLOCKS * Hp), x.new_empty(B, 2 * Hp)
-    d_c_g = torch.zeros_like(s.c_g[0])
-    if options.need_sentence:
-        d_c_g[:, :H] = dc_g
-    d_words = torch.zeros_like(packed.words, dtype=torch.float32)
-    tiling = Tiling.of(N, Hp, rows=16, units=32, warps=4)
+    x_rows = pad_columns(x.flatten(0, 1))
+    width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
+    P, xi = x.new_empty(chunk, M, BLOCKS * Hp), x.new_empty(chunk, M, width)
+    xi[:, :, 3 * Hp :] = x_rows
+    dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp), x.new_empty(B, 2 * Hp)
+    dx_rows = torch.zeros_like(x_rows)
+    tiling = Tiling.of(N, Hp, rows=8)
     partial = x.new_empty(B, tiling.tiles, 9, Hp, dtype=torch.float32)
     counter = x.new_zeros(B, tiling.unit_blocks, dtype=torch.int32)
-    drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
 
     def step(t: int, product: Tensor) -> None:
         """The kernel of step t: the word product in, its gradient out."""
         last = t == T - 1
         backward_step[(tiling.tiles, tiling.unit_blocks, B)](
             product,
-            s.first,
-            s.x_term,
-            dx_term,
-            s.Q[t],
+            first,
+            Q[t],
             dQ[t],
-            s.c[t - 1] if t else s.c,
+            c[t - 1] if t else xi,
             packed.c_0,
-            s.c_g[t],
-            s.c_g[t + 1],
-            s.log_z[t],
+            c_g[t],
+            c_g[t + 1],
+            log_z[t],
             dh if last else dxi,
             dc[(t + 1) % 2],
             dc[t % 2],
@@ -234,20 +312,20 @@ def backward(
             d_c_g,
             partial,
             counter,
-            of_lengths,
+            lengths,
             *drops,
             N,
             Hp,
             H,
+            width,
             tiling.tiles,
             FIRST=t == 0,
             LAST=last,
             NEED_WORDS=options.need_words or not last,
             NEED_SENTENCE=options.need_sentence or not last,
-            INIT=t == full_steps,
             SHARP=options.sharp,
             FAST=x.dtype.itemsize == 2,
-            DROP=drop_h is not None and not last,
+            DROP=dropping and not last,
             RAGGED=ragged,
             **tiling.launch(),
         )
@@ -255,52 +333,51 @@ def backward(
             torch.mm(dQ[t], packed.sentence, out=dgh)
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h
-        product = torch.mm(s.h[T - 2], packed.U_f.t())
+        product = torch.mm(h[T - 2], packed.U_f.t())
         step(T - 1, product)
         dxi.zero_()
         dxi[:, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
-        d_words.view(BLOCKS, Hp, 3, Hp)[7, :, 1] += torch.mm(product.t(), s.h[T - 2])
+        gradients.U_f.add_(torch.mm(product.t(), h[T - 2]))
         beside.join()
-    for top in range(full_steps, 0, -chunk):  # steps top, top-1, ..: their h before the step lie in s.h[top-1], ..
+    for top in range(full_steps, 0, -chunk):  # steps top, top-1, ..: their h before the step lie in h[top-1], ..
         low = max(1, top - chunk + 1)
         steps = top - low + 1
         gather_neighbours[(triton.cdiv(N, 32), triton.cdiv(Hp, 64), steps * B)](
-            s.h[low - 1 : top], xi, of_lengths, N, B, Hp, RAGGED=ragged, ROWS=32, UNITS=64
+            h[low - 1 : top], xi, lengths, N, B, Hp, width, RAGGED=ragged, ROWS=32, UNITS=64
         )
-        torch.mm(xi[:steps].view(-1, 3 * Hp), packed.words.t(), out=P[:steps].view(-1, BLOCKS * Hp))
+        torch.mm(xi[:steps].view(-1, width), packed.words.t(), out=P[:steps].view(-1, BLOCKS * Hp))
         for t in range(top, low - 1, -1):
             step(t, P[t - low])
             torch.mm(P[t - low], packed.words, out=dxi)
+            dx_rows += dxi[:, 3 * Hp :]
             beside.join()
-        d_words += torch.mm(P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, 3 * Hp))
+        gradients.words.add_(torch.mm(P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, width)))
     if full_steps >= 0:
-        product = P[0].zero_() if ragged else P[0]
+        product = torch.mm(x_rows, packed.U.t(), out=P[0])
         step(0, product)
+        dx_rows += torch.mm(product, packed.U)
+        gradients.U.add_(torch.mm(product.t(), x_rows))
     else:  # a single step without words
         product = x.new_zeros(M, Hp)
         step(0, product)
         product = F.pad(product, (7 * Hp, 0))
     beside.join()
 
-    d_vectors = x.new_empty(VECTORS, Hp, dtype=torch.float32)
-    d_first = first_product_gradient(product, N, B, lengths, dQ[0])  # (8 Hp, 3)
-    d_words.view(-1, Hp).addcmul_(d_first.reshape(-1, 1), packed.h_0.float())
-    d_vectors[7:17] = dQ.view(T * B, NODE_BLOCKS, Hp).sum(dim=0, dtype=torch.float32)
-    d_vectors[:7] = d_vectors[7:14]  # b meets every word of every step, as V g meets every sentence's sum of them
-    d_vectors[17] = d_first.reshape(-1).to(x.dtype) @ packed.words.view(-1, Hp) + dgh.view(-1, Hp).sum(dim=0)
-    d_vectors[18] = dc[0].view(-1, Hp).sum(dim=0, dtype=torch.float32) + d_c_g.sum(dim=0)
-    d_sentence = torch.mm(dQ.view(T * B, -1).t(), s.gh[:T].view(T * B, -1))
-    d_inputs = torch.mm(dx_term.t(), pad_columns(x.reshape(M, D)))
-    d_x = torch.mm(dx_term, packed.inputs)[:, :D].contiguous().view(x.shape)
-    return [d_x, *unpack(Packed(d_words, d_inputs, d_sentence, d_vectors), H, D, dtype)]
+    d_first = first_product_gradient(product, N, lengths if ragged else None, dQ[0])  # (8 Hp, 3)
+    for side, d_side in zip(gradients.W.split(Hp, dim=1), d_first.unbind(dim=1), strict=True):
+        side.addcmul_(d_side[:, None], packed.h_0.float())
+    d_h_0 = (packed.W.unflatten(1, (3, Hp)) * d_first[:, :, None]).sum(dim=(0, 1)) + dgh.view(-1, Hp).sum(dim=0)
+    gradients.h_0.add_(d_h_0)
+    gradients.c_0.add_(dc[0].view(-1, Hp).sum(dim=0, dtype=torch.float32))
+    d_x.copy_(dx_rows[:, :D].view(x.shape))
 
 
-def first_product_gradient(product: Tensor, N: int, B: int, lengths: Tensor | None, dQ: Tensor) -> Tensor:
-    """Of the first step's (8 Hp, 3) products with h_0, from the gradients (M, 8 Hp) of what each word received: the sum
-    over all words, less the first word of each sentence on the left side and the last one on the right."""
-    dQ = dQ.view(B, NODE_BLOCKS, -1)
+def first_product_gradient(product: Tensor, N: int, lengths: Tensor | None, dQ: Tensor) -> Tensor:
+    """Of the first step's products with h_0, (8 Hp, 3), from the gradients (M, 8 Hp) of what each word received: the
+    sum over all words, less the first word of each sentence on the left side and the last one on the right."""
+    dQ = dQ.unflatten(1, (NODE_BLOCKS, -1))
     own = torch.cat([dQ[:, :7], dQ[:, 9:]], dim=1).flatten(1).sum(dim=0, dtype=torch.float32)  # every word once
-    start = torch.arange(B, device=product.device) * N
+    start = torch.arange(len(dQ), device=product.device) * N
     end = start + (N if lengths is None else lengths) - 1
     left, right = (own - product[rows].sum(dim=0, dtype=torch.float32) for rows in (start, end))
     return torch.stack([left, own, right], dim=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .gates import node_value, old_cells, sigmoid, squash, tanh, word_gate, word_product
+from .gates import add_three, node_value, old_cells, on_every_row, sigmoid, squash, tanh, word_gate, word_product
 
 
 @triton.jit
@@ -40,7 +40,7 @@ def close_sentence(
 def forward_step(
     P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
     first,  # (8, Hp, 3) the same for h_0
-    x_term,  # (M, 7, Hp)
+    x_term,  # (M, 8, Hp) U x
     Q,  # (B, 10, Hp) products of the sentence
     c_in,  # (M, Hp)
     c_0,  # (Hp,)
@@ -74,6 +74,7 @@ def forward_step(
     UNITS: tl.constexpr,
     CLOSE: tl.constexpr,
 ):
+    X_TERM: tl.constexpr = True
     tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
     if RAGGED:
@@ -83,26 +84,36 @@ def forward_step(
         return
     rows = tile * ROWS + tl.arange(0, ROWS)
     units = unit_block * UNITS + tl.arange(0, UNITS)
-    m = b.to(tl.int64) * N + rows
+    m = b * N + rows
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
-    cg = tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)
+    cg = on_every_row(cg_in + b * Hp, rows, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
-    sum_h = tl.zeros([UNITS], tl.float32)
+    q = tl.zeros([ROWS, UNITS], tl.float32)
+    if NEED_SENTENCE:  # read before anything is written: a load does not overtake a store
+        q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
+    h = tl.zeros([ROWS, UNITS], tl.float32)
 
     if NEED_WORDS:
-        i = squash(word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        l = squash(word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        f = squash(word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        r = squash(word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
-        s = squash(word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), SHARP, FAST)
+        i = word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        i = squash(i, SHARP, FAST)
+        l = word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        l = squash(l, SHARP, FAST)
+        f = word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        f = squash(f, SHARP, FAST)
+        r = word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        r = squash(r, SHARP, FAST)
+        s = word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        s = squash(s, SHARP, FAST)
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(i, l), tl.maximum(f, r)), s)
             i, l, f, r, s = i - most, l - most, f - most, r - most, s - most
         i, l, f, r, s = tl.exp(i), tl.exp(l), tl.exp(f), tl.exp(r), tl.exp(s)
-        u = tanh(word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
-        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg[None, :]) / (i + l + f + r + s)
-        o = sigmoid(word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST), FAST)
+        u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        u = tanh(u, FAST)
+        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) / (i + l + f + r + s)
+        o = word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        o = sigmoid(o, FAST)
         h = o * tanh(new_c, FAST)
         if DROP:
             h *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
@@ -115,16 +126,15 @@ def forward_step(
             tl.store(place + Hp, h, mask=inside)
             tl.store(place + 3 * Hp, h, mask=inside & (rows + 1 < n)[:, None])  # left of the next word
             tl.store(place - Hp, h, mask=inside & (rows > 0)[:, None])  # right of the word before
-            sum_h = tl.sum(h, axis=0)
 
     if NEED_SENTENCE:
-        q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
-        q = tl.where(inside, squash(q + node_value(Q, 9, b, units, Hp)[None, :], SHARP, FAST), -float("inf"))
+        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
         most_q = tl.zeros([UNITS], tl.float32)
         if SHARP:
-            most_q = tl.where(unit_in, tl.max(q, axis=0), 0.0)
-        e = tl.exp(q - most_q[None, :])
-        sum_e, sum_ec = tl.sum(e, axis=0), tl.sum(e * c, axis=0)
+            most_q = tl.max(tl.where(inside, q, -1e30), axis=0)
+            q -= most_q[None, :]
+        e = tl.where(inside, tl.exp(q), 0.0)
+        sum_e, sum_ec, sum_h = tl.reduce((e, e * c, h), 0, add_three)
         arrived = tiles - 1
         if tiles > 1:
             at = partial + (b * TILES + tile) * 4 * Hp + units
@@ -147,7 +157,7 @@ def forward_step(
                 sum_e, sum_ec, most_q = sum_e * keep, sum_ec * keep, new_most
             e_g = tl.exp(f_g - most_q)
             total = sum_e + e_g
-            new_cg = (sum_ec + e_g * cg) / total
+            new_cg = (sum_ec + e_g * tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)) / total
             g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
             if DROP:
                 g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)

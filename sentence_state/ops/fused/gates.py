@@ -45,27 +45,37 @@ def squash_slope(squashed, SHARP: tl.constexpr):
 
 
 @triton.jit
+def on_every_row(vector, rows, units, Hp):
+    """A vector of Hp as a tile of equal rows. Every thread reads what it needs: to spread a one-dimensional tensor over
+    the rows would take a trip through shared memory."""
+    at = (rows * 0)[:, None] + units[None, :]
+    return tl.load(vector + at, mask=at < Hp, other=0.0).to(tl.float32)
+
+
+@triton.jit
 def word_product(P, first, k, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr):
     """Block k of [h_left, h, h_right] @ words.T for a tile. In the first step all h are h_0, and what each of the three
     brings lies in `first` (8, Hp, 3)."""
     if FIRST:
-        at = first + (k * Hp + units) * 3
-        left = tl.load(at, mask=units < Hp, other=0.0).to(tl.float32)
-        own = tl.load(at + 1, mask=units < Hp, other=0.0).to(tl.float32)
-        right = tl.load(at + 2, mask=units < Hp, other=0.0).to(tl.float32)
-        value = own[None, :] + tl.where((rows > 0)[:, None], left[None, :], 0.0)
-        return value + tl.where((rows + 1 < n)[:, None], right[None, :], 0.0)
+        at = first + (k * Hp + units[None, :] + (rows * 0)[:, None]) * 3
+        own = tl.load(at + 1, mask=inside, other=0.0).to(tl.float32)
+        left = tl.load(at, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
+        right = tl.load(at + 2, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
+        return left + own + right
     else:
         return tl.load(P + m[:, None] * p_row + k * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
 
 
 @triton.jit
-def word_gate(k, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr):
-    """Pre-activation of word gate k: W xi + (U x + b) + V g."""
+def word_gate(
+    k, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr, X_TERM: tl.constexpr
+):
+    """Pre-activation of word gate k: W xi + U x + (V g + b). X_TERM: U x is not in P but in rows of its own."""
     value = word_product(P, first, k, m, rows, n, units, inside, Hp, p_row, FIRST)
-    value += tl.load(x_term + m[:, None] * (7 * Hp) + k * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
-    from_g = tl.load(Q + (b * 10 + k) * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
-    return value + from_g[None, :]
+    if X_TERM:
+        at = x_term + m[:, None] * (8 * Hp) + k * Hp + units[None, :]
+        value += tl.load(at, mask=inside, other=0.0).to(tl.float32)
+    return value + on_every_row(Q + (b * 10 + k) * Hp, rows, units, Hp)
 
 
 @triton.jit
@@ -73,7 +83,7 @@ def old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST: tl.constexpr):
     """The cells of the left neighbour, the word itself and the right neighbour, zero outside the sentence."""
     has_left, has_right = (rows > 0)[:, None] & inside, (rows + 1 < n)[:, None] & inside
     if FIRST:
-        start = tl.load(c_0 + units, mask=units < Hp, other=0.0).to(tl.float32)[None, :]
+        start = on_every_row(c_0, rows, units, Hp)
         return tl.where(has_left, start, 0.0), tl.where(inside, start, 0.0), tl.where(has_right, start, 0.0)
     else:
         at = c_in + m[:, None] * Hp + units[None, :]
@@ -81,6 +91,16 @@ def old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST: tl.constexpr):
         own = tl.load(at, mask=inside, other=0.0).to(tl.float32)
         right = tl.load(at + Hp, mask=has_right, other=0.0).to(tl.float32)
         return left, own, right
+
+
+@triton.jit
+def add_three(a, b, c, d, e, f):
+    return a + d, b + e, c + f
+
+
+@triton.jit
+def add_nine(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r):
+    return a + j, b + k, c + l, d + m, e + n, f + o, g + p, h + q, i + r
 
 
 @triton.jit

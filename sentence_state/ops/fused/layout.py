@@ -3,8 +3,8 @@
 H is padded to Hp, a multiple of 16, so that rows start where the fast matrix kernels and wide loads want them. Padded
 columns of all weights are zero; then the padded units of every state and gradient stay zero by themselves. The word
 gates stand in blocks i, l, f, r, s, o, u as in `equations`; an eighth block holds Eq. 3's U_f h, so that one product
-[h_left, h, h_right] @ words.T gives all that a step needs of the words. The products of the sentence node are one too:
-[g, mean h] @ sentence.T gives V g in seven blocks, then the node's own gates f_g, o, f.
+[h_left, h, h_right, x] @ words.T gives all that a step needs of the words. The products of the sentence node are one
+too: [g, mean h] @ sentence.T gives V g in seven blocks, then the node's own gates f_g, o, f.
 """
 
 from __future__ import annotations
@@ -16,36 +16,42 @@ from torch.nn import functional as F
 
 BLOCKS = 8  # i l f r s o u and U_f h
 NODE_BLOCKS = 10  # V g for the seven word blocks, then f_g, o, f of the node
-VECTORS = 19  # b, then one a node block (zeros for V g), h_0, c_0
+VECTORS = 12  # a bias for every node block, h_0, c_0
 
 
 class Packed(NamedTuple):
-    words: Tensor  # (8 Hp, 3 Hp)
-    inputs: Tensor  # (7 Hp, Dp)
+    words: Tensor  # (8 Hp, 3 Hp + Dp): W and U_f, then U
     sentence: Tensor  # (10 Hp, 2 Hp)
     vectors: Tensor  # (VECTORS, Hp)
 
     @property
-    def inputs_b(self) -> Tensor:
-        return self.vectors[:7].view(-1)
+    def W(self) -> Tensor:
+        """(8 Hp, 3 Hp): what meets [h_left, h, h_right]; a view, as the others are."""
+        return self.words[:, : 3 * self.vectors.shape[1]]
 
     @property
-    def sentence_b(self) -> Tensor:
-        return self.vectors[7:17].view(-1)
-
-    @property
-    def h_0(self) -> Tensor:
-        return self.vectors[17]
-
-    @property
-    def c_0(self) -> Tensor:
-        return self.vectors[18]
+    def U(self) -> Tensor:
+        """(8 Hp, Dp): what meets x; the last block is zero."""
+        return self.words[:, 3 * self.vectors.shape[1] :]
 
     @property
     def U_f(self) -> Tensor:
-        """(Hp, Hp), a view into `words`."""
+        """(Hp, Hp)"""
         Hp = self.vectors.shape[1]
-        return self.words.view(BLOCKS, Hp, 3, Hp)[7, :, 1]
+        return self.words[7 * Hp :, Hp : 2 * Hp]
+
+    @property
+    def b(self) -> Tensor:
+        """(10 Hp,): b for the word gates, where it joins V g, then the node's own."""
+        return self.vectors[:NODE_BLOCKS].view(-1)
+
+    @property
+    def h_0(self) -> Tensor:
+        return self.vectors[10]
+
+    @property
+    def c_0(self) -> Tensor:
+        return self.vectors[11]
 
 
 def padded(size: int) -> int:

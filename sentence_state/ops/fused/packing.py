@@ -1,4 +1,4 @@
-"""Padding the weights, and cutting their gradients, each in one launch: a copy a tensor would cost more than the work."""
+"""Padding the weights, and cutting their gradients: one launch each, since many small copies would cost more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def copy_weights(
     h_0,
     c_0,
     words,
-    inputs,
     sentence,
     vectors,
     H,
@@ -45,20 +44,20 @@ def copy_weights(
     PACK: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """One program a row of Hp or Dp columns: the rows of words (8 Hp x 3), inputs (7 Hp), sentence (10 Hp x 2), vectors."""
+    """One program a row of Hp or Dp columns: words (8 Hp x 4 sides), sentence (10 Hp x 2 sides), vectors."""
     row = tl.program_id(0)
-    if row < 24 * Hp:
-        block, unit, side = row // (3 * Hp), row // 3 % Hp, row % 3
-        if block < 7:
-            copy_row(W + ((block * H + unit) * 3 + side) * H, words + row * Hp, H, Hp, unit < H, PACK, WIDTH)
+    if row < 32 * Hp:
+        block, unit, side = row // (4 * Hp), row // 4 % Hp, row % 4
+        there = unit < H
+        of_word = words + (row // 4) * (3 * Hp + Dp) + side * Hp
+        if side == 3:
+            copy_row(U + (block * H + unit) * D, of_word, D, Dp, there & (block < 7), PACK, WIDTH)
+        elif block < 7:
+            copy_row(W + ((block * H + unit) * 3 + side) * H, of_word, H, Hp, there, PACK, WIDTH)
         else:
-            copy_row(sentence_U_f + unit * H, words + row * Hp, H, Hp, (unit < H) & (side == 1), PACK, WIDTH)
-    elif row < 31 * Hp:
-        row -= 24 * Hp
-        block, unit = row // Hp, row % Hp
-        copy_row(U + (block * H + unit) * D, inputs + row * Dp, D, Dp, unit < H, PACK, WIDTH)
-    elif row < 51 * Hp:
-        row -= 31 * Hp
+            copy_row(sentence_U_f + unit * H, of_word, H, Hp, there & (side == 1), PACK, WIDTH)
+    elif row < 52 * Hp:
+        row -= 32 * Hp
         block, unit, side = row // (2 * Hp), row // 2 % Hp, row % 2
         there = unit < H
         of_node = sentence + row * Hp
@@ -69,13 +68,13 @@ def copy_weights(
         else:
             copy_row(sentence_U + ((block - 7) * H + unit) * H, of_node, H, Hp, there & (block < 9), PACK, WIDTH)
     else:
-        row -= 51 * Hp
+        row -= 52 * Hp
         vector = vectors + row * Hp
         if row < 7:
             copy_row(b + row * H, vector, H, Hp, True, PACK, WIDTH)
-        elif row < 17:
-            copy_row(sentence_b + (row - 14) * H, vector, H, Hp, row >= 14, PACK, WIDTH)
-        elif row == 17:
+        elif row < 10:
+            copy_row(sentence_b + (row - 7) * H, vector, H, Hp, True, PACK, WIDTH)
+        elif row == 10:
             copy_row(h_0, vector, H, Hp, True, PACK, WIDTH)
         else:
             copy_row(c_0, vector, H, Hp, True, PACK, WIDTH)
@@ -85,7 +84,7 @@ def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
     H, D = len(weights.h_0), weights.U.shape[1]
     Hp, Dp = padded(H), padded(D)
     width = triton.next_power_of_2(max(Hp, Dp))
-    copy_weights[(51 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
+    copy_weights[(52 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
 
 
 def pack(weights: Weights, dtype: torch.dtype) -> Packed:
@@ -95,9 +94,7 @@ def pack(weights: Weights, dtype: torch.dtype) -> Packed:
     def empty(*shape: int) -> Tensor:
         return weights.W.new_empty(shape, dtype=dtype)
 
-    packed = Packed(
-        empty(BLOCKS * Hp, 3 * Hp), empty(7 * Hp, Dp), empty(NODE_BLOCKS * Hp, 2 * Hp), empty(VECTORS, Hp)
-    )
+    packed = Packed(empty(BLOCKS * Hp, 3 * Hp + Dp), empty(NODE_BLOCKS * Hp, 2 * Hp), empty(VECTORS, Hp))
     copy(weights, packed, into_packed=True)
     return packed
 

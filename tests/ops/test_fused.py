@@ -1,0 +1,141 @@
+"""The fused recurrence equals the reference in float64: outputs and every gradient.
+
+Without a GPU the kernels run in Triton's interpreter (conftest.py), which knows no bfloat16 and is slow: small sizes.
+"""
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from sentence_state import SentenceStateLSTM
+from sentence_state.ops.equations import Weights
+from sentence_state.ops.fused import driver
+from sentence_state.ops.recurrence import recurrence
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+FLOAT32, BFLOAT16 = (torch.float32, 1e-5), (torch.bfloat16, 2e-2)  # each type with its tolerance, relative in the norm
+
+
+def random_case(B, N, D, H, num_steps, gates, ragged, drop):
+    torch.manual_seed(B + 10 * N + H)
+    encoder = SentenceStateLSTM(D, H, num_steps, gates=gates, dtype=torch.float64, device=DEVICE)
+    for parameter in encoder.parameters():
+        torch.nn.init.normal_(parameter, std=0.4 if parameter.dim() == 1 else 0.7 / H**0.5)
+    _, weights = encoder._prepare(torch.empty(1))
+    x = torch.randn(B, N, D, dtype=torch.float64, device=DEVICE)
+    lengths = None
+    if ragged:
+        lengths = torch.randint(1, N + 1, (B,), device=DEVICE)
+        lengths[0] = N
+        x[torch.arange(N, device=DEVICE) >= lengths[:, None]] = 0
+    dropout = None
+    if drop:
+        shapes = [(B, N, H), (B, 1, H)]
+        dropout = tuple(torch.empty(s, dtype=torch.float64, device=DEVICE).bernoulli_(0.7) / 0.7 for s in shapes)
+    return x, lengths, weights, num_steps, gates, dropout
+
+
+def outputs_and_gradients(case, dtype, backend, need_words, need_sentence):
+    x, lengths, weights, num_steps, gates, dropout = case
+    x = x.to(dtype).requires_grad_()
+    weights = Weights(*(weight.detach().to(dtype).requires_grad_() for weight in weights))
+    dropout = dropout and tuple(mask.to(dtype) for mask in dropout)
+    state = recurrence(x, lengths, weights, num_steps, gates, dropout, need_words, need_sentence, backend)
+    outputs = ([state.h] if need_words else []) + ([state.g, state.c_g] if need_sentence else [])
+    generator = torch.Generator().manual_seed(0)
+    directions = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in outputs]
+    loss = sum((output * direction).sum() for output, direction in zip(outputs, directions, strict=True))
+    gradients = torch.autograd.grad(loss, [x, *weights], allow_unused=True, materialize_grads=True)
+    names = [*(f"output {place}" for place in range(len(outputs))), "x", *weights._fields]
+    return dict(zip(names, [*outputs, *gradients], strict=True))
+
+
+def assert_equal(case, precision, need_words=True, need_sentence=True):
+    dtype, tolerance = precision
+    expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)
+    found = outputs_and_gradients(case, dtype, "triton", need_words, need_sentence)
+    for name, value in expected.items():
+        error, size = (found[name].double() - value).norm(), value.norm()
+        assert error <= tolerance * size + (1e-12 if size > 1e-9 else 1e-5), f"{name}: {error / size:.1e}"
+
+
+@pytest.fixture(autouse=True)
+def uninitialised_memory_is_nan():
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+@pytest.mark.parametrize(
+    ("B", "N", "H", "num_steps"),
+    [(2, 1, 1, 3), (2, 3, 5, 4), (2, 20, 3, 3), (3, 4, 17, 2)],
+)
+@pytest.mark.parametrize("ragged_with_dropout", [False, True])
+def test_it_equals_the_reference(gates, B, N, H, num_steps, ragged_with_dropout):
+    case = random_case(B, N, H + 1, H, num_steps, gates, ragged_with_dropout, ragged_with_dropout)
+    assert_equal(case, FLOAT32)
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 4])
+@pytest.mark.parametrize("need_words", [False, True])
+def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need_words):
+    assert_equal(random_case(2, 5, 4, 6, num_steps, "paper", True, True), FLOAT32, need_words, not need_words)
+
+
+def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
+    monkeypatch.setattr(driver, "GROUP_ROWS", 11)
+    monkeypatch.setattr(driver, "CHUNK_ROWS", 20)
+    assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
+
+
+def test_two_runs_are_equal_bit_by_bit():
+    case = random_case(2, 40, 4, 5, 3, "paper", True, False)
+    runs = [outputs_and_gradients(case, torch.float32, "triton", True, True) for _ in range(2)]
+    for name in runs[0]:
+        assert torch.equal(runs[0][name], runs[1][name]), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+@pytest.mark.parametrize(("N", "H"), [(1, 64), (2, 300), (3, 100), (31, 512), (100, 300), (1000, 64)])
+def test_it_equals_the_reference_at_full_size(N, H, gates, precision):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    assert_equal(random_case(4, N, H, H, 9, gates, True, True), precision)
+
+
+@pytest.mark.gpu
+def test_the_encoder_uses_it_under_autocast_and_in_a_graph():
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(64, 64, device="cuda")
+    x, lengths = torch.randn(5, 12, 64, device="cuda"), torch.tensor([12, 3, 1, 7, 12], device="cuda")
+    expected = SentenceStateLSTM(64, 64, device="cuda", backend="reference")
+    expected.load_state_dict(encoder.state_dict())
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        encoder(x, lengths).sentence.sum().backward()
+        graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(graph):
+            words, sentence = encoder(x, lengths)
+    graph.replay()
+    for ours, theirs in zip((words, sentence), expected(x, lengths), strict=True):
+        assert (ours - theirs).norm() / theirs.norm() < 2e-2  # bfloat16
+    assert all(parameter.grad.dtype == torch.float32 for parameter in encoder.parameters())
+
+
+def test_operators_pass_pytorchs_own_check():
+    case = random_case(2, 3, 4, 5, 2, "paper", True, False)
+    x, lengths, weights, *_ = case
+    arguments = [x.float().requires_grad_(), *(w.detach().float().requires_grad_() for w in weights), lengths]
+    options = (None, None, 2, False, True, True, True)
+    checks = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(torch.ops.sentence_state.recurrence.default, (*arguments, *options), test_utils=checks)
+
+
+def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    encoder = SentenceStateLSTM(3, 4, backend="triton")
+    with pytest.raises(RuntimeError, match='backend="triton" needs a CUDA tensor, got cpu; use backend="auto"'):
+        encoder(torch.randn(2, 3, 3))
