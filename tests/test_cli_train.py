@@ -117,7 +117,7 @@ def test_flags_go_over_the_preset(folder, capsys):
 
 @pytest.mark.parametrize(
     ("sentences", "expected"),
-    [(20, (8, 100, 20)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
+    [(20, (8, 50, 10)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
 )
 def test_few_sentences_get_small_batches_and_many_epochs(sentences, expected):
     config = TrainingConfig(epochs=15, patience=3, batch_size=32, decay=0.9)

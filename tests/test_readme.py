@@ -60,7 +60,7 @@ def run_all(text: str, folder: Path) -> int:
 @pytest.mark.slow
 def test_every_command_and_every_line_of_code_in_the_readme_runs_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, size=60)
+    write_files(tmp_path, size=40)
     run_all((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path)
 
 

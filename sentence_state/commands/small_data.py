@@ -8,7 +8,7 @@ from ..training import TrainingConfig
 from .flags import Settings
 
 ENOUGH_UPDATES = 1500  # 300 sentences of the sample: 15 epochs of 10 updates find no slot at all, 40 of 38 half of them
-MOST_EPOCHS = 100
+MOST_EPOCHS = 50
 
 
 def suit_to_size(config: TrainingConfig, settings: Settings, sentences: int) -> tuple[TrainingConfig, list[str]]:
