@@ -24,6 +24,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch numpy
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -c "import triton" 2>/dev/null || $(BIN)/pip install --quiet --no-deps triton==3.6.0  # interpreter tests
 	touch $@
 
 clean:

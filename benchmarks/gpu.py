@@ -25,7 +25,7 @@ def main(
     repeats: int = 20,
     save: bool = True,
 ) -> None:
-    """Forward and forward + backward in CUDA graphs and eager, and peak memory. Appends to benchmarks/results/gpu.jsonl.
+    """Forward and forward + backward in CUDA graphs and eager, and peak memory. Appends to results/gpu.jsonl.
 
     Args:
         dtype: bfloat16 or float32.

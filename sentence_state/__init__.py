@@ -2,6 +2,8 @@
 
 from .encoders import CNN, ENCODERS, LSTM, BiLSTM, DropInLSTM, Encoding, SentenceStateLSTM, Trace, Transformer
 from .heads import CRF, AdditiveAttention, Classifier, allowed_transitions
+from .models import JointModel, ModelConfig, SequenceTagger, TextClassifier
+from .training import TrainingConfig, evaluate, fit, preset
 
 __all__ = [
     "CNN",
@@ -13,9 +15,17 @@ __all__ = [
     "Classifier",
     "DropInLSTM",
     "Encoding",
+    "JointModel",
+    "ModelConfig",
     "SentenceStateLSTM",
+    "SequenceTagger",
+    "TextClassifier",
     "Trace",
+    "TrainingConfig",
     "Transformer",
     "allowed_transitions",
+    "evaluate",
+    "fit",
+    "preset",
 ]
 __version__ = "0.1.0"
