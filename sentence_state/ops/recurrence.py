@@ -24,6 +24,7 @@ from .equations import (
 )
 
 BACKENDS = ("auto", "reference", "triton")
+TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 
 # Sentences never meet, so a CPU takes them in groups of about this many words: the gates of a group stay in its cache.
 GROUP_WORDS = 512
@@ -64,18 +65,16 @@ def recurrence(
 
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
     """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, and Triton."""
-    if backend == "reference":
+    if backend == "reference" or (backend == "auto" and not x.is_cuda):
         return False
     H = len(weights.h_0)
-    on_gpu = x.is_cuda or "TRITON_INTERPRET" in os.environ
     shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
     type_fits = x.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    installed = importlib.util.find_spec("triton") is not None
     if backend == "auto":
-        return x.is_cuda and shape_fits and type_fits and installed
-    if not on_gpu:
+        return shape_fits and type_fits and TRITON_IS_INSTALLED
+    if not x.is_cuda and "TRITON_INTERPRET" not in os.environ:
         raise RuntimeError(f'backend="triton" needs a CUDA tensor, got {x.device.type}; use backend="auto"')
-    if not installed:
+    if not TRITON_IS_INSTALLED:
         raise RuntimeError('backend="triton" needs the package triton, which is not installed; use backend="auto"')
     if not shape_fits:
         raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
