@@ -214,6 +214,9 @@ class SentenceStateLSTM(Encoder):
         with torch.autocast(x.device.type, enabled=False):
             x_term = input_term(x, weights)
             states = [released_initial_state(x, words) if released else initial_state(x, words, weights)]
+            states[0] = states[0]._replace(
+                g=states[0].g.expand(len(x), -1, -1), c_g=states[0].c_g.expand(len(x), -1, -1)
+            )
             reached: list[Step] = []
             for t in range(num_steps or self.num_steps):
                 if released:

@@ -29,6 +29,11 @@ TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 # Sentences never meet, so a CPU takes them in groups of about this many words: the gates of a group stay in its cache.
 GROUP_WORDS = 512
 
+# glibc hands freed memory back to the system above a threshold that starts low, and then every step would fetch its
+# pages anew (7,000 page faults a forward pass at 10 x 24 words, a sixth of its time). The threshold follows the largest
+# block ever freed: freeing one that was never touched costs nothing and raises it.
+torch.empty(24 * 2**20, dtype=torch.uint8)
+
 
 class Step(NamedTuple):
     """The state that a step reached and the gates that led there, None where an update was left out."""
@@ -135,7 +140,8 @@ def step(
     from_words = from_sentence = None
     if need_words:
         if first:
-            xi, W = neighbours(existing(h, mask), window), weights.W.unflatten(1, (-1, H)) @ weights.h_0
+            W = F.linear(weights.h_0[None], weights.W.view(-1, H)).view(-1, 2 * window + 1)
+            xi = neighbours(existing(h, mask), window)
         else:
             xi, W = neighbours(state.h, window), weights.W
         from_words = word_gates(xi, W, x_term, state.g, weights.V, kind)
@@ -155,11 +161,11 @@ def input_term(x: Tensor, weights: Weights) -> Tensor:
 
 
 def initial_state(x: Tensor, mask: Tensor | None, weights: Weights) -> State:
-    """H^0: every h and g is h_0, every cell c_0, both parameters; zero at padding."""
+    """H^0: every h and g is h_0, every cell c_0, both parameters; zero at padding. g and c_g are one row for all B."""
     H = len(weights.h_0)
     k = len(weights.sentence_U_f) // H
     h, c = (zero_padding(vector.expand(*x.shape[:2], H), mask) for vector in (weights.h_0, weights.c_0))
-    g, c_g = (vector.expand(x.shape[0], k, H) for vector in (weights.h_0, weights.c_0))
+    g, c_g = (vector.expand(1, k, H) for vector in (weights.h_0, weights.c_0))
     return State(h, c, g, c_g)
 
 
