@@ -80,7 +80,7 @@ def word_update(gates: WordGates, sources: Sequence[Tensor]) -> tuple[Tensor, Te
     i, *shares = gates.mixed.unbind(dim=2)
     c = i * gates.u
     for share, source in zip(shares, sources, strict=True):
-        c = torch.addcmul(c, share, source)
+        c.addcmul_(share, source)
     return gates.o * c.tanh(), c
 
 
