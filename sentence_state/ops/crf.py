@@ -1,7 +1,8 @@
 """Section 3.3, external CRF: a linear chain in log space; sum, marginals and best sequences loop over positions only.
 
-The sum and the n best sequences are `torch.library` operators: torch.compile sees one node, whatever the length. The
-gradient of the sum is written out: it keeps (B, N, K) where autograd keeps (B, N, K, K), and it is never NaN for -inf.
+The sum, the marginals and the n best sequences are `torch.library` operators: torch.compile sees one node, whatever the
+length. The gradient of the sum is written out: it keeps (B, N, K) where autograd keeps (B, N, K, K), and it is never
+NaN for -inf. Each operator picks its backend: one kernel on CUDA (`can_fuse`), else the loop that stands here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .recurrence import TRITON_IS_INSTALLED
+
+MOST_FUSED_LABELS = 128  # K^2 potentials and the next K^2 must fit into the registers of one program
 FORBIDDEN = -1e30  # stands for -inf in a softmax: where all are forbidden, not NaN
 
 
@@ -24,14 +28,23 @@ class Chain(NamedTuple):
     end: Tensor  # (K,): of each label at the last word
 
 
+def can_fuse(emission: Tensor) -> bool:
+    """Whether the kernels of ops/fused/crf.py take it: a CUDA tensor of 32 bits, not too many labels, and Triton."""
+    fits = emission.dtype == torch.float32 and 0 < emission.shape[2] <= MOST_FUSED_LABELS and len(emission) > 0
+    return emission.is_cuda and fits and TRITON_IS_INSTALLED
+
+
 def sequence_score(chain: Chain, tags: Tensor, lengths: Tensor) -> Tensor:
     """log of the product of psi along the given tags (B, N), any at padding -> (B,)."""
     inside = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]  # (B, N)
     tags = tags.masked_fill(~inside, 0)
     labels = chain.emission.gather(2, tags[..., None]).squeeze(2)  # (B, N)
-    sentence = torch.arange(chain.transition.shape[0], device=tags.device)[:, None]
-    word = torch.arange(tags.shape[1], device=tags.device)
-    pairs = chain.transition[sentence, word, tags.roll(1, dims=1), tags]  # (B, N)
+    previous, word = tags.roll(1, dims=1), torch.arange(tags.shape[1], device=tags.device)
+    if len(chain.transition) == len(tags):  # the gradient of `gather` writes each word's one pair, without sorting
+        pair = (previous * chain.end.shape[0] + tags)[..., None]
+        pairs = chain.transition.flatten(2).gather(2, pair).squeeze(2)  # (B, N)
+    else:
+        pairs = chain.transition[0, word, previous, tags]
     last = chain.end[tags.gather(1, lengths[:, None] - 1).squeeze(1)]  # (B,)
     return labels.where(inside, 0).sum(1) + pairs.where(inside & (word > 0), 0).sum(1) + last
 
@@ -44,13 +57,14 @@ def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
 
 def label_marginals(chain: Chain, lengths: Tensor) -> Tensor:
     """P(y_i | h) -> (B, N, K), zero at padding. Without a gradient."""
-    return _marginals(chain, lengths)[0]
+    labels: Tensor = _marginals(*_detached(chain), lengths, False)[0]
+    return labels
 
 
 def pair_marginals(chain: Chain, lengths: Tensor) -> Tensor:
     """P(y_{i-1}, y_i | h) -> (B, N, K, K), zero at the first word and at padding. Without a gradient."""
-    B = chain.emission.shape[0]
-    return _marginals(chain._replace(transition=chain.transition.expand(B, -1, -1, -1)), lengths)[1]
+    pairs: Tensor = _marginals(*_detached(chain), lengths, True)[1]
+    return pairs
 
 
 def viterbi(chain: Chain, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,10 +78,13 @@ def n_best(chain: Chain, lengths: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
     Where fewer than n sequences exist or are allowed, the rest have score -inf and -1 for all tags.
     """
-    chain = Chain(*(tensor.detach() for tensor in chain))
     # An exported program holds the loop in torch's own operators, so that it runs and converts without this package.
-    tags, scores = (_search if _is_exporting() else _n_best)(*chain, lengths, n)
+    tags, scores = (_search if _is_exporting() else _n_best)(*_detached(chain), lengths, n)
     return tags, scores
+
+
+def _detached(chain: Chain) -> Chain:
+    return Chain(*(tensor.detach() for tensor in chain))
 
 
 # ---- sum over all sequences ---------------------------------------------------------------------
@@ -79,7 +96,14 @@ def n_best(chain: Chain, lengths: Tensor, n: int) -> tuple[Tensor, Tensor]:
     schema="(Tensor emission, Tensor transition, Tensor end, Tensor lengths) -> (Tensor, Tensor)",
 )
 def _log_partition(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The forward algorithm -> log-partition (B,) and alpha (B, N, K), the log of the sum over all ways to a label."""
+    """The forward algorithm -> log-partition (B,) and alpha (B, N, K), the log of the sum over all ways to a label.
+
+    Alpha is read up to a constant for each word, and not at padding: the kernel leaves the constants out.
+    """
+    if can_fuse(emission):
+        from .fused import crf as fused  # here, so that Triton is needed only where it can run
+
+        return fused.log_partition(emission, transition, end, lengths)
     alpha = emission[:, 0]  # (B, K)
     alphas = [alpha]
     K = emission.shape[2]
@@ -111,6 +135,10 @@ def _expected_counts(
 
     From the last word to the first, P(y_{i-1}, y_i | h) = P(y_{i-1} | y_i, h_1 .. h_i) P(y_i | h).
     """
+    if can_fuse(emission):
+        from .fused import crf as fused
+
+        return fused.expected_counts(transition, end, lengths, alpha, weight)
     last = (_at_last(alpha, lengths) + end).clamp(min=FORBIDDEN).softmax(1) * weight[:, None]  # (B, K)
     is_last = torch.arange(emission.shape[1], device=lengths.device)[:, None] == lengths - 1  # (N, B)
     begins = torch.where(is_last[..., None], last, 0).unbind(0)
@@ -148,12 +176,32 @@ def _backward(ctx: Any, weight: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
 _log_partition.register_autograd(_backward, setup_context=_save)
 
 
-def _marginals(chain: Chain, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Marginals of labels (B, N, K) and of pairs in the shape of chain.transition."""
-    chain = Chain(*(tensor.detach() for tensor in chain))
-    _, alpha = _log_partition(*chain, lengths)
-    labels, pairs, _ = _expected_counts(*chain, lengths, alpha, torch.ones_like(alpha[:, 0, 0]))
-    return labels, pairs
+@torch.library.custom_op(
+    "sentence_state::crf_marginals",
+    mutates_args=(),
+    schema="(Tensor emission, Tensor transition, Tensor end, Tensor lengths, bool pairs) -> (Tensor, Tensor)",
+)
+def _marginals(
+    emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor, pairs: bool
+) -> tuple[Tensor, Tensor]:
+    """Marginals of labels (B, N, K), and of pairs (B, N, K, K) where asked for, else (0, N, K, K)."""
+    if can_fuse(emission):
+        from .fused import crf as fused
+
+        return fused.marginals(emission, transition, end, lengths, pairs)
+    B = len(emission)
+    if pairs:
+        transition = transition.expand(B, -1, -1, -1)
+    _, alpha = _log_partition(emission, transition, end, lengths)
+    weight = emission.new_ones(B)
+    labels, of_pairs, _ = _expected_counts(emission, transition, end, lengths, alpha, weight)
+    return labels, of_pairs if pairs else emission.new_empty(0, *transition.shape[1:])
+
+
+@_marginals.register_fake
+def _(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor, pairs: bool) -> tuple[Tensor, Tensor]:
+    B, N, K = emission.shape
+    return emission.new_empty(B, N, K), emission.new_empty(B if pairs else 0, N, K, K)
 
 
 def _at_last(x: Tensor, lengths: Tensor) -> Tensor:
@@ -216,12 +264,17 @@ def _is_exporting() -> bool:
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()  # since torch 2.7
 
 
-_n_best = torch.library.custom_op(
+@torch.library.custom_op(
     "sentence_state::crf_n_best",
-    _search,
     mutates_args=(),
     schema="(Tensor emission, Tensor transition, Tensor end, Tensor lengths, int n) -> (Tensor, Tensor)",
 )
+def _n_best(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    if n == 1 and can_fuse(emission):
+        from .fused import crf as fused
+
+        return fused.viterbi(emission, transition, end, lengths)
+    return _search(emission, transition, end, lengths, n)
 
 
 @_n_best.register_fake
