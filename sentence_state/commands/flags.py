@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg, subcommand
 
+from ..serving.limits import Limits
+
 # an empty hint keeps "(default: None)" and "(default: False)" out of --help
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 File = Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")]
@@ -227,9 +229,31 @@ class Demo:
     """Keep the trained model there."""
 
 
+@dataclass(frozen=True)
+class Serve:
+    """Serve trained models over HTTP, with a page to look at them.
+
+    sentence-state serve runs/reviews runs/ner --port 8000
+    """
+
+    runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN [RUN ...]", help_behavior_hint="")]]
+    """Folders of trained models; the first answers where a request names none."""
+    host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
+    """0.0.0.0: reachable from other machines."""
+    port: Annotated[int, arg(metavar="N")] = 8000
+    """0: any that is free."""
+    token_file: File = None
+    """Ask clients for the bearer token in this file, or else in $SENTENCE_STATE_TOKEN."""
+    threads: Number = None
+    """Of PyTorch, for each model; by default the models share the cores."""
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Predict, subcommand("predict")]
+    | Annotated[Serve, subcommand("serve")]
     | Annotated[Demo, subcommand("demo")]
 )

@@ -135,7 +135,10 @@ class Model(nn.Module):
 
     def predict(self, texts: Sequence[str | Sequence[str]], batch_size: int = 32) -> list[Prediction]:
         """Answers for raw texts or for lists of words, in their order."""
-        examples = [self.example(text, row) for row, text in enumerate(self.check_texts(texts))]
+        return self.answer([self.example(text, row) for row, text in enumerate(self.check_texts(texts))], batch_size)
+
+    def answer(self, examples: Sequence[Example], batch_size: int = 32) -> list[Prediction]:
+        """`predict` for texts that are cut into words already."""
         answers: list[Prediction] = [{}] * len(examples)
         for batch in self.reading(examples, batch_size):
             rows = batch.positions.tolist()

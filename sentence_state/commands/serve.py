@@ -1,0 +1,66 @@
+"""sentence-state serve: trained models behind HTTP, and a page to look at them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .console import make_console
+from .flags import Serve, UsageError
+from .load import load_model
+
+TOKEN = "SENTENCE_STATE_TOKEN"  # environment variable
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(flags: Serve) -> int:
+    try:
+        from ..serving.server import build_app, listen, run
+    except ImportError as error:
+        missing = f'serve needs the extra "serve": pip install "sentence-state[serve]" ({error})'
+        raise UsageError(missing) from None
+    check(flags)
+    token = read_token(flags.token_file)
+    console = make_console(stderr=True)
+    try:
+        listening = listen(flags.host, flags.port)  # first: a port that is taken should not cost a load
+    except OSError as error:
+        raise UsageError(f"cannot listen on {flags.host}:{flags.port}: {error.strerror or error}") from None
+    with listening:
+        models = [load_model(run_folder, flags.device, flags.limits.max_batch) for run_folder in flags.runs]
+        app = build_app(flags.runs, models, flags.limits, token, flags.threads)
+        host, port = listening.getsockname()[:2]
+        if host not in LOOPBACK and token is None:
+            console.print(f"anybody who reaches {host}:{port} can use the models: set {TOKEN} or --token-file")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        run(app, listening, flags.limits.max_connections, lambda: console.print(greeting(flags, address)))
+    console.print("stopped")
+    return 0
+
+
+def check(flags: Serve) -> None:
+    if not flags.runs:
+        raise UsageError("give the folder of a trained model, such as runs/reviews")
+    if flags.threads is not None and flags.threads < 1:
+        raise UsageError(f"--threads must be 1 or more, got {flags.threads}")
+    if not 0 <= flags.port <= 65535:
+        raise UsageError(f"--port must lie between 0 and 65535, got {flags.port}")
+    try:
+        flags.limits.check()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def read_token(path: Path | None) -> str | None:
+    """The token of a file, or of the environment: a command line can be read by everybody on the machine."""
+    if path is not None:
+        token = path.read_text(encoding="utf-8").strip()
+        if not token:
+            raise UsageError(f"{path}: the token is empty")
+        return token
+    return os.environ.get(TOKEN) or None
+
+
+def greeting(flags: Serve, address: str) -> str:
+    names = ", ".join(str(run_folder) for run_folder in flags.runs)
+    return f"serving {names} at {address}  (Ctrl-C stops)"

@@ -1,0 +1,193 @@
+"""The HTTP interface: predictions, traces, models, health, metrics and the page. OpenAPI is at /openapi.json."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
+
+from .. import __version__
+from .batcher import Closed, QueueFull
+from .body import read_json, shortened
+from .front import Front
+from .limits import Limits
+from .metrics import Metrics
+from .page import page_files
+from .schemas import ModelsAnswer, PredictAnswer, PredictRequest, Refusal, Status, TraceAnswer, TraceRequest
+from .service import Service, TextError
+
+MOST_TRACED = 128  # words: what a page can show
+REASONS = {
+    401: "The token is missing or wrong.",
+    404: "No such model.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "The body is not what is expected; the message says what is wrong.",
+    429: "Too many sentences wait; try again after the seconds of Retry-After.",
+    500: "The model failed.",
+    503: "The server is stopping, or has more clients than it takes.",
+}
+
+
+def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, token: str | None = None) -> FastAPI:
+    """An application that serves `services`, the first of them where a request names none."""
+    app = FastAPI(
+        title="sentence-state",
+        version=__version__,
+        summary="Labels and spans of sentences by Sentence-State LSTMs",
+        docs_url=None,  # these pages load their scripts from another host
+        redoc_url=None,
+        lifespan=closing(services),
+    )
+    app.state.services = services
+    app.add_middleware(Front, metrics=metrics)
+    named = {service.name: service for service in services}
+    guarded = [Depends(bearer(token))] if token else []
+    unauthorized = (401,) if token else ()
+
+    def service_named(name: str | None) -> Service:
+        if name is None:
+            return services[0]
+        if name not in named:
+            raise HTTPException(404, f"no model {shortened(name, 80)!r}; there are: {', '.join(named)}")
+        return named[name]
+
+    @app.post(
+        "/v1/predict",
+        response_model=PredictAnswer,
+        responses=refusals(*unauthorized, 404, 408, 413, 415, 422, 429, 500, 503),
+        openapi_extra=body_of(PredictRequest),
+        dependencies=guarded,
+    )
+    async def predict(request: Request) -> Response:
+        """Label or tag texts."""
+        asked = await read_json(request, PredictRequest, limits.max_body)
+        if len(asked.texts) > limits.max_texts:
+            raise HTTPException(422, f"{len(asked.texts)} texts, at most {limits.max_texts} in one request")
+        service = service_named(asked.model)
+        examples = await read_texts(service, asked.texts)
+        predictions = await result_of(lambda: service.predict(examples))
+        return JSONResponse({"model": service.name, "predictions": predictions})
+
+    @app.post(
+        "/v1/trace",
+        response_model=TraceAnswer,
+        responses=refusals(*unauthorized, 404, 408, 413, 415, 422, 429, 500, 503),
+        openapi_extra=body_of(TraceRequest),
+        dependencies=guarded,
+    )
+    async def trace(request: Request) -> Response:
+        """The exchange of states: for every step what each word took from its neighbours, itself, the sentence and its
+        input, what the sentence read from each word, and what the model would say if it stopped there."""
+        asked = await read_json(request, TraceRequest, limits.max_body)
+        service = service_named(asked.model)
+        if not service.description["trace"]:
+            encoder = service.description["encoder"]
+            raise HTTPException(422, f"{service.name} is a {encoder}: only an S-LSTM's words exchange their states")
+        (example,) = await read_texts(service, [asked.text])
+        if len(example.words) > MOST_TRACED:
+            raise HTTPException(422, f"the text has {len(example.words)} words, at most {MOST_TRACED} are traced")
+        found = await result_of(lambda: service.trace(example))
+        return JSONResponse({"model": service.name, "text": example.located()[0], **found})
+
+    @app.get("/v1/models", responses=refusals(*unauthorized), dependencies=guarded)
+    async def models() -> ModelsAnswer:
+        """The models, the first being the one that answers where none is named, and the limits of requests."""
+        return ModelsAnswer(models=[s.description for s in services], limits=asdict(limits))  # type: ignore[misc]
+
+    @app.get("/health")
+    async def health() -> Status:
+        """Whether the process answers."""
+        return Status(status="ok")
+
+    @app.get("/ready", responses={503: {"model": Status, "description": "Stopping, or the queue is full."}})
+    async def ready(response: Response) -> Status:
+        """Whether requests would be taken on now."""
+        if not all(service.batcher.alive for service in services):
+            response.status_code = 503
+            return Status(status="stopping")
+        if any(service.batcher.depth >= limits.max_queue for service in services):
+            response.status_code = 503
+            return Status(status="the queue is full")
+        return Status(status="ready")
+
+    text: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+    @app.get("/metrics", response_class=Response, responses=text | refusals(*unauthorized), dependencies=guarded)
+    async def prometheus() -> Response:
+        """Counts and times in the text format of Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    for path, (content, kind) in page_files().items():
+        app.add_api_route(path, static(content, kind), include_in_schema=False)
+    return app
+
+
+def closing(services: Sequence[Service]) -> Any:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        for service in services:
+            await asyncio.to_thread(service.close)
+
+    return lifespan
+
+
+def bearer(token: str) -> Any:
+    """A dependency that lets nobody pass without the token."""
+
+    async def check(
+        given: Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))],
+    ) -> None:
+        presented = given.credentials.encode("latin-1") if given else b""  # the bytes of the header
+        if not hmac.compare_digest(presented, token.encode()):
+            raise HTTPException(401, "send the token as Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+    return check
+
+
+async def read_texts(service: Service, texts: Sequence[str | Sequence[str]]) -> Any:
+    """Beside the event loop: a megabyte of text takes a while to be cut into words."""
+    try:
+        return await asyncio.to_thread(service.read, texts)
+    except TextError as error:
+        raise HTTPException(422, str(error)) from None
+
+
+async def result_of(submit: Any) -> Any:
+    """What comes out of the model's thread, or why nothing does."""
+    try:
+        future: Future[Any] = submit()
+        return await asyncio.wrap_future(future)
+    except QueueFull as error:
+        raise HTTPException(429, str(error), {"Retry-After": "1"}) from None
+    except Closed as error:
+        raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
+    except Exception:  # its traceback is in the log of the model's thread
+        raise HTTPException(500, "the model failed on this request") from None
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Refusal, "description": REASONS[status]} for status in statuses}
+
+
+def body_of(shape: type[BaseModel]) -> dict[str, Any]:
+    schema = shape.model_json_schema()
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def static(content: bytes, kind: str) -> Any:
+    async def file() -> Response:
+        return Response(content, media_type=kind)
+
+    return file

@@ -1,0 +1,87 @@
+"""Models out of folders, and the process that serves them until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+import uvicorn
+from fastapi import FastAPI
+
+from ..models import Model
+from .app import create_app
+from .limits import Limits
+from .metrics import Metrics
+from .service import Service, names_of
+
+DRAIN_SECONDS = 30  # for what was accepted to be answered after SIGTERM or Ctrl-C
+
+
+def build_app(
+    folders: Sequence[Path],
+    models: Sequence[Model],
+    limits: Limits | None = None,
+    token: str | None = None,
+    threads: int | None = None,
+) -> FastAPI:
+    """The application for loaded models, which share the cores unless `threads` says how many each takes."""
+    limits, metrics = limits or Limits(), Metrics()
+    threads = threads or max(1, torch.get_num_threads() // len(models))
+    services = [
+        Service(name, model, limits, threads, metrics.watch(name))
+        for name, model in zip(names_of(folders), models, strict=True)
+    ]
+    metrics.watch_queues(services)
+    return create_app(services, limits, metrics, token)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections; an OSError says why there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def run(app: FastAPI, listening: socket.socket, max_connections: int, started: Callable[[], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C, then answer what was accepted."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        limit_concurrency=max_connections,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        server_header=False,
+    )
+    before = {number: signal.signal(number, ignore) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        asyncio.run(serve(uvicorn.Server(config), listening, started))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def serve(server: uvicorn.Server, listening: socket.socket, started: Callable[[], None]) -> None:
+    task = asyncio.create_task(server.serve([listening]))
+    while not server.started and not task.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        started()
+    await task
+
+
+def ignore(number: int, frame: object) -> None:
+    """uvicorn raises the signal again once it has stopped: by then there is nothing left to do."""

@@ -1,0 +1,92 @@
+"""A model by its name: what it is, its answers and its exchange of states, computed in its own thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..data.example import Example
+from ..models import Model
+from ..models.model import Prediction
+from .batcher import Batcher, Watch
+from .exchange import can_trace, trace
+from .limits import Limits
+
+
+class TextError(ValueError):
+    """A text of a request that cannot be answered; the message is for the client."""
+
+
+class Service:
+    """One served model.
+
+    threads: of PyTorch, for this model. watch: told of every batch: sentences, words, seconds.
+    """
+
+    def __init__(
+        self, name: str, model: Model, limits: Limits, threads: int | None = None, watch: Watch | None = None
+    ) -> None:
+        self.name, self.model, self.limits = name, model, limits
+        self.threads = threads or torch.get_num_threads()
+        self.description = describe(name, model)
+        self.batcher = Batcher(self.answer, limits, self.prepare, watch)
+
+    def prepare(self) -> None:
+        """In the model's thread: its share of the cores, and a first answer, which is slower than all others."""
+        torch.set_num_threads(self.threads)
+        self.model.answer([Example(["warm"]), Example(["warm", "up"])])
+
+    def answer(self, examples: Sequence[Example]) -> list[Prediction]:
+        return self.model.answer(examples, len(examples))
+
+    def read(self, texts: Sequence[str | Sequence[str]]) -> list[Example]:
+        """Texts, or lists of words, as examples within the limits."""
+        return [self.read_one(text, row) for row, text in enumerate(texts)]
+
+    def read_one(self, text: str | Sequence[str], row: int) -> Example:
+        if not isinstance(text, str) and not all(word.strip() for word in text):
+            raise TextError(f"text {row} has a word that is empty")
+        try:
+            example = self.model.example(text, row)
+        except ValueError:
+            raise TextError(f"text {row} has no words") from None
+        if len(example.words) > self.limits.max_words:
+            raise TextError(f"text {row} has {len(example.words)} words, at most {self.limits.max_words} are read")
+        return example
+
+    def predict(self, examples: Sequence[Example]) -> Future[list[Prediction]]:
+        return self.batcher.submit(examples)
+
+    def trace(self, example: Example) -> Future[dict[str, Any]]:
+        return self.batcher.call(lambda: trace(self.model, example))
+
+    def close(self) -> None:
+        self.batcher.close()
+
+
+def describe(name: str, model: Model) -> dict[str, Any]:
+    """What /v1/models says."""
+    vocabularies = model.vocabularies
+    tags = vocabularies.tags.words if vocabularies.tags else []
+    plain = model.tag_scheme == "plain"
+    return {
+        "name": name,
+        "class": type(model).__name__,
+        "encoder": model.config.encoder,
+        "hidden_size": model.config.hidden_size,
+        "num_steps": model.config.num_steps if can_trace(model) else None,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "labels": vocabularies.labels.words if vocabularies.labels else [],
+        "span_labels": sorted({tag if plain else tag[2:] for tag in tags if plain or tag != "O"}),
+        "trace": can_trace(model),
+    }
+
+
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """The name of each folder; its whole path where two have the same."""
+    short = [folder.resolve().name for folder in folders]
+    return [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
