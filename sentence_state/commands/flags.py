@@ -21,6 +21,7 @@ Character = Annotated[str | None, arg(metavar="CHARACTER", help_behavior_hint=""
 Switch = Annotated[bool, arg(help_behavior_hint="")]
 Gates = Annotated[Literal["paper", "sharp"] | None, arg(help_behavior_hint="")]
 Characters = Annotated[Literal["none", "BiLSTM", "CNN"] | None, arg(help_behavior_hint="")]
+Readout = Annotated[Literal["sentence", "attention", "max", "steps"] | None, arg(help_behavior_hint="")]
 Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
 Run = Positional[Annotated[Path, arg(metavar="RUN")]]
 
@@ -97,8 +98,8 @@ class Settings:
     dropout: Real = None
     word_dropout: Real = None
     step_dropout: Real = None
-    attention: Switch = False
-    """Classify the attended words instead of the sentence state."""
+    readout: Readout = None
+    """What is classified: the sentence state, attended words, the state beside the words' maximum, attended steps."""
     epochs: Number = None
     """At most."""
     patience: Number = None
@@ -121,8 +122,8 @@ class TrainFlags:
 
     out: Annotated[Path, arg(metavar="DIR")]
     """The run folder to make."""
-    preset: Literal["fast", "paper"] = "fast"
-    """fast: small, for a laptop; paper: Section 4.1."""
+    preset: Literal["fast", "paper", "best"] = "fast"
+    """fast: small, for a laptop; paper: Section 4.1; best: the paper's size with what was found to help."""
     resume: Switch = False
     """Go on with the run in --out after Ctrl-C or a crash; give the other flags as before."""
     seed: Annotated[int, arg(metavar="N")] = 0
@@ -250,10 +251,39 @@ class Serve:
     limits: Limits = field(default_factory=Limits)
 
 
+@dataclass(frozen=True)
+class Reproduce:
+    """Run the experiments of the paper and put our numbers beside its own.
+
+    sentence-state reproduce table4 --data-dir data --embeddings glove.txt --jobs 4
+    """
+
+    targets: Positional[Annotated[tuple[str, ...], arg(metavar="TARGET [TARGET ...]")]]
+    """list, table1 ... table7, figure2 ... figure5, memory, all, vectors, or a JSON file with rows of your own."""
+    data_dir: Folder = None
+    """Where the sets are; smoke runs do without."""
+    embeddings: File = None
+    """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes."""
+    out: Folder = None
+    """Results, finished runs and report; by default results, for smoke runs runs/smoke."""
+    seeds: Annotated[int, arg(metavar="N")] = 5
+    """Runs of every row, with the seeds 0 to N-1."""
+    settings: Annotated[tuple[str, ...], arg(metavar="NAME")] = ("paper",)
+    """Presets (paper, best, fast) or folders of tuned settings; a table has its rows once for each."""
+    jobs: Annotated[int, arg(metavar="N")] = 1
+    """Runs side by side, on one GPU or CPU; several GPUs share them."""
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    smoke: Switch = False
+    """Tiny models and slices of the data, minutes on a CPU: it shows that all works, not how well."""
+    report_only: Switch = False
+    """Train nothing, write the report of what is finished."""
+
+
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Predict, subcommand("predict")]
     | Annotated[Serve, subcommand("serve")]
     | Annotated[Demo, subcommand("demo")]
+    | Annotated[Reproduce, subcommand("reproduce")]
 )

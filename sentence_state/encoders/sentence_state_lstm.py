@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..ops.equations import Weights, length_mask
-from ..ops.recurrence import BACKENDS, Step, initial_state, input_term, mean_word, recurrence, step
+from ..ops.recurrence import BACKENDS, Step, drop, initial_state, input_term, mean_word, recurrence, step
 from ..ops.released import released_initial_state, released_recurrence, released_sentence, released_step
 from .encoding import Encoder, Encoding, check_choice, check_size, read_input
 
 GATES = ("paper", "sharp")
 VARIANTS = ("paper", "released")
+INITIALISATIONS = ("glorot", "orthogonal")
 
 
 class Trace(NamedTuple):
@@ -40,6 +41,7 @@ class SentenceStateLSTM(Encoder):
         is the mean of the words.
     gates: "paper" (sigmoid, then softmax) or "sharp" (softmax alone: a gate can open and close fully).
     step_dropout: dropout on the h and g that the next step reads, with one mask for all steps.
+    initialisation: of every H x H block of W, V and the sentence's matrices, "glorot" or "orthogonal".
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
@@ -55,6 +57,7 @@ class SentenceStateLSTM(Encoder):
         gates: str = "paper",
         step_dropout: float = 0.0,
         variant: str = "paper",
+        initialisation: str = "glorot",
         bias: bool = True,
         backend: str = "auto",
         device: torch.device | str | None = None,
@@ -67,6 +70,7 @@ class SentenceStateLSTM(Encoder):
         check_size("sentence_nodes", sentence_nodes, least=0)
         check_choice("gates", gates, GATES)
         check_choice("variant", variant, VARIANTS)
+        check_choice("initialisation", initialisation, INITIALISATIONS)
         check_choice("backend", backend, BACKENDS)
         if not 0 <= step_dropout < 1:
             raise ValueError(f"step_dropout must lie in [0, 1), got {step_dropout}")
@@ -78,6 +82,7 @@ class SentenceStateLSTM(Encoder):
         self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, hidden_size
         self.num_steps, self.window, self.sentence_nodes = num_steps, window, sentence_nodes
         self.gates, self.step_dropout, self.variant, self.backend = gates, step_dropout, variant, backend
+        self.initialisation = initialisation
 
         H, k = hidden_size, sentence_nodes
         read, blocks = (3, 6) if variant == "released" else (2 * window + 1, 2 * window + 4 + k)
@@ -99,7 +104,8 @@ class SentenceStateLSTM(Encoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot's uniform range for every block of H rows; biases and the initial state start at zero."""
+        """Glorot's uniform range for every block of H rows, or orthogonal square blocks; biases and the initial state
+        start at zero."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 1:
                 nn.init.zeros_(parameter)
@@ -107,6 +113,9 @@ class SentenceStateLSTM(Encoder):
                 columns = self.input_size if name == "U" else self.hidden_size
                 bound = (6 / (self.hidden_size + columns)) ** 0.5
                 nn.init.uniform_(parameter, -bound, bound)
+                if self.initialisation == "orthogonal" and name != "U":
+                    for block in blocks_of(parameter, self.hidden_size):
+                        nn.init.orthogonal_(block)
 
     def extra_repr(self) -> str:
         named = ("num_steps", "window", "sentence_nodes", "gates", "step_dropout", "variant", "backend")
@@ -163,6 +172,22 @@ class SentenceStateLSTM(Encoder):
             if self.sentence_nodes == 0:
                 return state.h, mean_word(state.h, mask), mean_word(state.c, mask)
             return state.h, state.g[:, 0], state.c_g[:, 0]
+
+    def encode_steps(self, x: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Encoding:
+        """Words (B, N, H) after the last step, and the first sentence node after every step, (B, T, H): for attention
+        over the steps. Step dropout as in `forward`; always in plain PyTorch."""
+        x, lengths, _ = read_input(x, lengths, None, self.input_size)
+        x, weights = self._prepare(x)
+        weights = Weights(*(weight.to(x.dtype) for weight in weights))
+        mask = None if lengths is None else length_mask(lengths, x.shape[1])
+        dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
+        with torch.autocast(x.device.type, enabled=False):
+            x_term, state, reached = input_term(x, weights), initial_state(x, mask, weights), []
+            for t in range(self.num_steps):
+                read = drop(state, dropout) if t else state
+                state = step(read, x_term, mask, weights, self.gates, first=t == 0).state
+                reached.append(state.g[:, 0])
+        return Encoding(state.h, torch.stack(reached, dim=1))
 
     def _prepare(self, x: Tensor) -> tuple[Tensor, Weights]:
         """x in the type that autocast asks for, and the weights in their own."""
@@ -238,3 +263,8 @@ class SentenceStateLSTM(Encoder):
                 g[1:],
             )
         return Trace(h, c, g, c_g, mixed, o, from_words, from_nodes, o_g)
+
+
+def blocks_of(matrix: Tensor, size: int) -> list[Tensor]:
+    """The square blocks of a matrix, as views."""
+    return [block for rows in matrix.detach().split(size) for block in rows.split(size, dim=1)]

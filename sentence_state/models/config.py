@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from ..encoders import ENCODERS
 from ..encoders.encoding import check_choice, check_size
+from ..encoders.sentence_state_lstm import INITIALISATIONS
+from ..heads.classifier import READOUTS
 
 CHARACTERS = ("none", "BiLSTM", "CNN")
 
@@ -19,7 +21,7 @@ class ModelConfig:
     """A name of the paper's tables, a key of `ENCODERS`."""
     hidden_size: int = 300
     num_steps: int = 9
-    """S-LSTM only, as are window, sentence_nodes, gates, variant and step_dropout."""
+    """S-LSTM only, as are window, sentence_nodes, gates, variant, step_dropout and initialisation."""
     window: int = 1
     sentence_nodes: int = 1
     gates: Literal["paper", "sharp"] = "paper"
@@ -45,8 +47,13 @@ class ModelConfig:
     """On h and g between the steps of S-LSTM, one mask for all steps."""
     output_dropout: float = 0.0
     """On what the head reads."""
-    attention: bool = False
-    """Classify the attended words instead of the sentence vector."""
+    readout: Literal["sentence", "attention", "max", "steps"] = "sentence"
+    """What is classified: the sentence vector, the attended words, the sentence vector beside the maximum over the
+    words, or the attended sentence vectors of all steps (S-LSTM only, in plain PyTorch)."""
+    boundaries: bool = True
+    """Words <s> and </s> around every sentence."""
+    initialisation: Literal["glorot", "orthogonal"] = "glorot"
+    """Of the blocks of S-LSTM's matrices."""
     transitions: Literal["edge", "static"] = "edge"
     """CRF: the paper's weights for every pair of tags, or one matrix."""
 
@@ -56,11 +63,15 @@ class ModelConfig:
         check_choice("variant", self.variant, ("paper", "released"))
         check_choice("cell", self.cell, ("standard", "coupled"))
         check_choice("characters", self.characters, CHARACTERS)
+        check_choice("readout", self.readout, READOUTS)
+        check_choice("initialisation", self.initialisation, INITIALISATIONS)
         check_choice("transitions", self.transitions, ("edge", "static"))
         for name in ("hidden_size", "num_steps", "window", "word_size", "character_size", "character_hidden_size"):
             check_size(name, getattr(self, name))
         for name in ("sentence_nodes", "case_size"):
             check_size(name, getattr(self, name), least=0)
+        if self.readout == "steps" and (self.encoder != "S-LSTM" or self.variant != "paper" or not self.sentence_nodes):
+            raise ValueError('readout="steps" reads the sentence state of every step: the paper\'s S-LSTM has one')
         for name in ("dropout", "word_dropout", "step_dropout", "output_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
@@ -69,7 +80,7 @@ class ModelConfig:
         """What the class behind `encoder` takes beside its two sizes."""
         names = ["cell"] if self.encoder.endswith("LSTM") else []
         if self.encoder == "S-LSTM":
-            names = ["num_steps", "window", "sentence_nodes", "gates", "variant", "step_dropout"]
+            names = ["num_steps", "window", "sentence_nodes", "gates", "variant", "step_dropout", "initialisation"]
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,12 +30,12 @@ class JointModel(Model):
             raise ValueError("JointModel needs vocabularies of labels and of tags")
         self.labels, self.tags = vocabularies.labels, vocabularies.tags
         size = self.encoder.output_size
-        self.classifier = Classifier(size, len(self.labels), config.attention)
+        self.classifier = Classifier(size, len(self.labels), config.readout)
         self.crf = CRF(size, len(self.tags), config.transitions, allowed_tags(self.tags, self.tag_scheme))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Logits (B, K) and word states (B, N, H)."""
-        encoding: Encoding = self.encode(batch, sentence=not self.config.attention)
+        encoding: Encoding = self.encode(batch, sentence=self.classifier.needs[1])
         return self.classifier(*encoding, batch.lengths), encoding.words
 
     def loss(self, batch: Batch) -> Tensor:

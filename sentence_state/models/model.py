@@ -122,9 +122,12 @@ class Model(nn.Module):
         return [vectors for vectors in self.embedding.words.parameters() if vectors.requires_grad]
 
     def encode(self, batch: Batch, *, words: bool = True, sentence: bool = True) -> Encoding:
-        """Batch -> words (B, N, H) and sentence (B, H), with output dropout; what is not asked for may be None."""
+        """Batch -> words (B, N, H) and sentence (B, H), with output dropout; what is not asked for may be None.
+        readout="steps": the sentence vectors of all steps, (B, T, H)."""
         x = self.embedding(batch)
-        if isinstance(self.encoder, SentenceStateLSTM):
+        if isinstance(self.encoder, SentenceStateLSTM) and self.config.readout == "steps" and sentence:
+            found = self.encoder.encode_steps(x, batch.lengths)
+        elif isinstance(self.encoder, SentenceStateLSTM):
             found = self.encoder(x, batch.lengths, need_words=words, need_sentence=sentence)
         else:
             found = self.encoder(x, batch.lengths)
@@ -168,7 +171,7 @@ class Model(nn.Module):
         """Batches of similar length without targets, on the model's device, while the model is in evaluation mode."""
         if not examples:
             return
-        indexed = index_examples(examples, self.vocabularies, targets=False)
+        indexed = index_examples(examples, self.vocabularies, boundaries=self.config.boundaries, targets=False)
         device = self.embedding.words.weight.device
         training = self.training
         self.eval()

@@ -18,7 +18,7 @@ from .model import Decoded, Model, Prediction
 
 
 class TextClassifier(Model):
-    """Section 3.3, classification: y = softmax(W g + b), g being the sentence vector or the attended words."""
+    """Section 3.3, classification: y = softmax(W g + b), g being what the read-out makes of the encoding."""
 
     targets = ("label",)
 
@@ -27,12 +27,12 @@ class TextClassifier(Model):
         if vocabularies.labels is None:
             raise ValueError("TextClassifier needs a vocabulary of labels, got None")
         self.labels = vocabularies.labels
-        self.classifier = Classifier(self.encoder.output_size, len(self.labels), config.attention)
+        self.classifier = Classifier(self.encoder.output_size, len(self.labels), config.readout)
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits (B, K)."""
-        attention = self.config.attention
-        words, sentence = self.encode(batch, words=attention, sentence=not attention)
+        needs_words, needs_sentence = self.classifier.needs
+        words, sentence = self.encode(batch, words=needs_words, sentence=needs_sentence)
         logits: Tensor = self.classifier(words, sentence, batch.lengths)
         return logits
 

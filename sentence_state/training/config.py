@@ -31,6 +31,9 @@ class TrainingConfig:
     """Norm to which longer gradients are shortened; 0: none."""
     l2: float = 0.001
     """The loss gets l2 / 2 |theta|^2, theta being all weight matrices but the word vectors; no biases."""
+    averaging: float = 0.0
+    """Share of the old average that each step keeps, such as 0.999: the exponential average of the weights is evaluated
+    and kept instead of the weights; 0: no average."""
     micro_batches: int = 1
     """Pieces in which a batch is computed, one after the other: the same step in less memory."""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -50,6 +53,8 @@ class TrainingConfig:
         for name in ("learning_rate", "decay"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 0 <= self.averaging < 1:
+            raise ValueError(f"averaging must lie in [0, 1), got {self.averaging}")
         check_choice("precision", self.precision, ("float32", "bfloat16"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,17 +85,20 @@ FAST_TRAINING = {
     "l2": 0.0,
 }
 SPELLING = {"characters": "CNN", "character_hidden_size": 50, "case_size": 8}
+BEST_MODEL = {"gates": "sharp", "step_dropout": 0.3, "readout": "attention"}
+BEST_TRAINING = {"word_rate": 0.1, "l2": 0.0}
 TASKS = ("classifier", "tagger", "joint")
 
 # name -> (fields of ModelConfig, the same for taggers, fields of TrainingConfig) that differ from the paper's
 PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "paper": ({}, {}, {}),
+    "best": (BEST_MODEL, {**SPELLING, "transitions": "static"}, BEST_TRAINING),
     "fast": (FAST_MODEL, SPELLING, FAST_TRAINING),
 }
 
 
 def preset(name: str, task: str, vectors: bool = True) -> tuple[ModelConfig, TrainingConfig]:
-    """Both configs of the preset "paper" or "fast" for a classifier, a tagger or a joint model.
+    """Both configs of the preset "paper", "best" or "fast" for a classifier, a tagger or a joint model.
 
     Without pre-trained vectors the word vectors learn at the full rate: there is nothing in them to keep.
     """

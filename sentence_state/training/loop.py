@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..models import Model
 from ..models.files import read_json, write_json
 from ..models.pretrained import load_weights, save_weights
 from . import run_folder
+from .averaging import WeightAverage
 from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
 from .config import TrainingConfig
 from .evaluation import Evaluation, evaluate
@@ -86,8 +87,9 @@ class Loop:
         model.embedding.words.sparse = config.lazy_words
         self.optimizers: list[Optimizer] = make_optimizers(model, config)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        train = index_examples(splits.train, model.vocabularies)
+        train = index_examples(splits.train, model.vocabularies, boundaries=model.config.boundaries)
         self.batches = Batches(train, config.batch_size, seed=config.seed)
+        self.average = WeightAverage(model, config.averaging) if config.averaging else None
         self.state = TrainingState()
         self.best: dict[str, Tensor] | None = None  # the best weights where there is no folder for them
         self.saved_at = self.started = time.monotonic()
@@ -97,7 +99,9 @@ class Loop:
             if self.batches.epoch == len(self.state.history):
                 self.train_epoch()
             if not self.stop:
-                self.finish_epoch()
+                with self.average.in_place() if self.average else nullcontext():
+                    record = self.evaluate_epoch()
+                self.finish_epoch(record)
             if self.stop:
                 self.save()
                 return self.result(finished=False)
@@ -111,6 +115,8 @@ class Loop:
         reported = 0.0
         for batch in self.batches:
             loss_sum += self.step(batch.to(self.device, non_blocking=True))
+            if self.average:
+                self.average.update()
             now = time.monotonic()
             due = now - reported > 1 / REPORTS_A_SECOND
             if due or self.device.type == "cpu":  # reading a loss from a GPU waits for it
@@ -145,8 +151,8 @@ class Loop:
             losses.append(loss.detach())
         return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
 
-    def finish_epoch(self) -> None:
-        """Evaluate, note, keep the best weights, save."""
+    def evaluate_epoch(self) -> dict[str, Any]:
+        """Evaluate, keep the weights if they are the best so far; returns the line of metrics.jsonl."""
         state = self.state
         epoch = len(state.history) + 1
         record: dict[str, Any] = {
@@ -163,6 +169,11 @@ class Loop:
         if score is None or state.best_score is None or score > state.best_score:
             state.best_score, state.best_epoch = score, epoch
             self.keep_weights()
+        return record
+
+    def finish_epoch(self, record: dict[str, Any]) -> None:
+        """Note and save."""
+        state = self.state
         state.history.append(record)
         state.loss_sum = 0.0
         if self.run:
@@ -198,8 +209,12 @@ class Loop:
         self.state.batches = self.batches.state()
         self.state.seconds = self.seconds()
         self.started = time.monotonic()
-        save_checkpoint(self.run, collect(self.model, self.optimizers, self.device), asdict(self.state))
+        save_checkpoint(self.run, self.collect(), asdict(self.state))
         self.saved_at = time.monotonic()
+
+    def collect(self) -> dict[str, Tensor]:
+        average = self.average.collect() if self.average else {}
+        return collect(self.model, self.optimizers, self.device) | average
 
     def resume(self, run: Path) -> None:
         """Go back to the last checkpoint, or to the end of a run that is finished."""
@@ -214,6 +229,8 @@ class Loop:
                 return
             tensors, saved = found
             restore(tensors, self.model, self.optimizers, self.device)
+            if self.average:
+                self.average.restore(tensors)
         self.state = TrainingState(**saved)
         self.batches.restore(self.state.batches)
         run_folder.cut_metrics(run, self.state.metrics_size)

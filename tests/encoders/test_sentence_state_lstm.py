@@ -159,8 +159,8 @@ def products(run):
 
 
 def test_the_exact_savings_are_used():
-    B, N, H, T = 2, 50, 8, 5  # in float64: FlopCounterMode does not know oneDNN's products of float32
-    encoder, x = SentenceStateLSTM(H, H, num_steps=T).double(), torch.randn(B, N, H, dtype=torch.float64)
+    B, N, H, T = 2, 50, 8, 5
+    encoder, x = SentenceStateLSTM(H, H, num_steps=T), torch.randn(B, N, H)
     a_word_step, a_node_step = B * N * 7 * H * 3 * H, B * N * H * H
     inputs = B * N * 7 * H * H
     both = products(lambda: encoder(x))
@@ -316,3 +316,37 @@ def test_bad_options_say_what_was_expected_and_what_came(options, message):
 def test_num_steps_of_a_call_must_be_positive(call):
     with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
         getattr(SentenceStateLSTM(3, 4), call)(torch.randn(1, 2, 3), num_steps=0)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_encoding_of_every_step_equals_as_many_encodings_with_fewer_steps(nodes):
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=4, sentence_nodes=nodes)
+    x = torch.randn(len(LENGTHS), max(LENGTHS), 3, dtype=torch.float64)
+    words, steps = encoder.encode_steps(x, LENGTHS)
+    assert steps.shape == (3, 4, 2)
+    torch.testing.assert_close(words, encoder(x, LENGTHS).words, rtol=0, atol=1e-12)
+    for t in range(4):
+        expected = encoder(x, LENGTHS, num_steps=t + 1).sentence
+        torch.testing.assert_close(steps[:, t], expected, rtol=0, atol=1e-12)
+
+
+def test_step_dropout_acts_on_the_encoding_of_every_step_as_on_the_last():
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=3, step_dropout=0.5).train()
+    x = torch.randn(len(LENGTHS), max(LENGTHS), 3, dtype=torch.float64)
+    torch.manual_seed(1)
+    expected = encoder(x, LENGTHS)
+    torch.manual_seed(1)
+    words, steps = encoder.encode_steps(x, LENGTHS)
+    torch.testing.assert_close(words, expected.words, rtol=0, atol=1e-12)
+    torch.testing.assert_close(steps[:, -1], expected.sentence, rtol=0, atol=1e-12)
+
+
+def test_orthogonal_initialisation_makes_every_square_block_orthogonal():
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(7, 6, window=2, sentence_nodes=2, initialisation="orthogonal", dtype=torch.float64)
+    for name in ("W", "V", "sentence_W", "sentence_U", "sentence_U_f"):
+        for rows in getattr(encoder, name).split(6):
+            for block in rows.split(6, dim=1):
+                torch.testing.assert_close(block @ block.T, torch.eye(6, dtype=torch.float64))

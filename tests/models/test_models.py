@@ -51,9 +51,9 @@ def test_every_parameter_gets_a_gradient(cls, encoder):
 
 
 @every_model
-@pytest.mark.parametrize("attention", [False, True])
-def test_the_loss_of_a_batch_is_the_mean_over_its_sentences_alone(cls, attention):
-    model = perturb(model_of(cls, attention=attention, **SPELLING)).double()
+@pytest.mark.parametrize("readout", ["sentence", "attention", "max", "steps"])
+def test_the_loss_of_a_batch_is_the_mean_over_its_sentences_alone(cls, readout):
+    model = perturb(model_of(cls, readout=readout, **SPELLING)).double()
     examples = corpus(7)
     alone = [model.loss(collate([example], model.vocabularies)) for example in examples]
     torch.testing.assert_close(model.loss(collate(examples, model.vocabularies)), torch.stack(alone).mean())
@@ -166,7 +166,7 @@ def test_the_encoder_is_asked_only_for_what_is_read(monkeypatch):
     asked = []
     for cls, fields in (
         (TextClassifier, {}),
-        (TextClassifier, {"attention": True}),
+        (TextClassifier, {"readout": "attention"}),
         (SequenceTagger, {}),
         (JointModel, {}),
     ):

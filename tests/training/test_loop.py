@@ -261,7 +261,7 @@ def test_presets_differ_from_the_paper_where_they_say(task):
     assert (model.characters != "none") == (task != "classifier")
     assert training.word_rate < 1
     assert preset("fast", task, vectors=False)[1].word_rate == 1
-    with pytest.raises(ValueError, match="preset must be one of 'paper', 'fast', got 'slow'"):
+    with pytest.raises(ValueError, match="preset must be one of 'paper', 'best', 'fast', got 'slow'"):
         preset("slow", task)
 
 
