@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 
 from ..data import Example, Splits
+from ..data.word_vectors import read_word_vectors
 from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
 from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
 from ..training.loop import pick_device
@@ -23,7 +24,6 @@ from .read import Material, read_material, task_of
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
 from .small_data import suit_to_size
 from .tracking import Tracker
-from .word_vectors import read_word_vectors
 
 MODELS: dict[str, type[Model]] = {"classifier": TextClassifier, "tagger": SequenceTagger, "joint": JointModel}
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
@@ -80,8 +80,9 @@ def given(settings: Settings, config: ModelConfig | TrainingConfig) -> dict[str,
 def build(flags: TrainFlags, material: Material, config: ModelConfig, console: Console) -> Model:
     words = vectors = None
     if flags.sources.embeddings is not None:
-        words, vectors, notes = read_word_vectors(flags.sources.embeddings, material.splits, flags.seed)
-        for note in notes:
+        words, embeddings = read_word_vectors(flags.sources.embeddings, material.splits)
+        vectors = embeddings.matrix(flags.seed)
+        for note in embeddings.description:
             console.print(note)
     train = material.splits.train
     make = MODELS[task_of(flags)].from_examples

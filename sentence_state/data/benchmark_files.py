@@ -85,10 +85,15 @@ def read_fdu(train: Path, test: Path, tokenizer: Tokenizer) -> Splits:
 
 def read_ptb(folder: Path, sections: Sequence[range]) -> Splits | None:
     """Parts of speech of the sections for train, dev and test; None unless all of them are there."""
-    found = find_sections(folder)
-    if not all(section in found for split in sections for section in split):
+    if not has_sections(folder, sections):
         return None
+    found = find_sections(folder)
     return Splits(*([e for section in split for e in read_section(found[section])] for split in sections))
+
+
+def has_sections(folder: Path, sections: Sequence[range]) -> bool:
+    found = find_sections(folder)
+    return all(section in found for split in sections for section in split)
 
 
 def numbered(file: TextFile) -> list[tuple[int, str]]:

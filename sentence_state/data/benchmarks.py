@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .benchmark_files import (
     find_files,
+    has_sections,
     in_folder,
     read_fdu,
     read_polarity,
@@ -115,6 +116,16 @@ def read_benchmark(
     if splits is None:
         raise missing(name, source, folder)
     return Benchmark(name, source.task, splits, describe(name, source, splits))
+
+
+def is_here(name: str, data_folder: str | PathLike[str]) -> bool:
+    """Whether the files of a benchmark are in a folder; they are not read."""
+    source, folder = SOURCES[name], Path(data_folder)
+    if in_folder(folder / source.folder, ".jsonl" if source.task == "classification" else ".conll"):
+        return True
+    if name in PTB_SECTIONS:
+        return has_sections(folder, PTB_SECTIONS[name])
+    return find_files(folder, source.originals) is not None
 
 
 def find_splits(name: str, source: Source, folder: Path, tokenizer: Tokenizer, target_scheme: str) -> Splits | None:

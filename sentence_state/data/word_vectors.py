@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+from .embeddings import Embeddings, read_embeddings
+from .example import Splits
+from .vocabulary import Vocabulary
 
-from ..data import Splits, Vocabulary, read_embeddings
 
-
-def read_word_vectors(path: Path, splits: Splits, seed: int) -> tuple[Vocabulary, NDArray[np.float32], list[str]]:
-    """A vocabulary, a vector for each of its words, and what to tell the user.
+def read_word_vectors(path: Path, splits: Splits) -> tuple[Vocabulary, Embeddings]:
+    """A vocabulary, and the vectors for its words.
 
     The words are those of train, and those of dev and test that have a vector: one that was not trained on and has
     none is <unk>, as it will be in any new text.
@@ -24,7 +23,7 @@ def read_word_vectors(path: Path, splits: Splits, seed: int) -> tuple[Vocabulary
     special = len(words.specials)
     kept = [i for i, word in enumerate(words.words) if i < special or embeddings.found[i] or word in trained]
     vocabulary = Vocabulary([words.words[i] for i in kept[special:]], [words.counts[i] for i in kept[special:]])
-    return vocabulary, embeddings.matrix(seed)[kept], embeddings.description
+    return vocabulary, Embeddings(embeddings.vectors[kept], embeddings.found[kept], embeddings.description)
 
 
 def cache_folder() -> Path:

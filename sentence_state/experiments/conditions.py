@@ -1,0 +1,78 @@
+"""Under what conditions a number was measured: versions, hardware, commit, peak memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..models.pretrained import versions
+
+COMMIT = "SENTENCE_STATE_COMMIT"  # where the code was copied without its repository
+
+
+def conditions(device: str) -> dict[str, Any]:
+    kept = {name: value for name, value in versions().items() if name != "platform"}
+    return {
+        "versions": kept,
+        "hardware": hardware(device),
+        "commit": commit(),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+@cache
+def hardware(device: str) -> str:
+    if torch.device(device).type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
+
+
+@cache
+def commit() -> str:
+    """Of this code: the repository's, with "+" after it where files were changed since; or what $COMMIT says."""
+    if os.environ.get(COMMIT):
+        return os.environ[COMMIT]
+    root = Path(__file__).parents[2]
+    try:
+        head = git(root, "rev-parse", "--short=12", "HEAD")
+        changes = git(root, "status", "--porcelain", "--untracked-files=no", "--", "sentence_state")
+        return head + "+" * bool(changes)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+
+class PeakMemory:
+    """The most memory that was in use since this was made: of the GPU, or of the process where there is none."""
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+
+    def read(self) -> dict[str, Any]:
+        if self.device.type == "cuda":
+            return {"peak_memory_mb": round(torch.cuda.max_memory_allocated(self.device) / 1e6, 1), "memory_of": "GPU"}
+        try:
+            import resource
+        except ImportError:  # Windows
+            return {}
+        unit = 1 if platform.system() == "Darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return {"peak_memory_mb": round(peak / 1e6, 1), "memory_of": "process"}

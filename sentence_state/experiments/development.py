@@ -1,0 +1,65 @@
+"""Section 4.2, development experiments on MR: Table 2, Figure 2 and Table 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .experiment import Experiment, Plan, Row, labelled, rows_of_encoders
+from .paper_results import (
+    BEST_STEPS,
+    BOUNDARIES,
+    DEVELOPMENT,
+    DEVELOPMENT_WITH_ATTENTION,
+    HIDDEN_SIZES,
+    SENTENCE_NODES,
+)
+
+BASELINE = "BiLSTM"
+WINDOWS, STEPS = (1, 2, 3, 4), (1, 3, 5, 7, 9, 11)
+SMOKE_WINDOWS, SMOKE_STEPS = (1, 2), (1, 3)
+
+
+def table_2(plan: Plan) -> Experiment:
+    """Sentence nodes, hidden sizes, boundary words of the S-LSTM."""
+    varied: list[tuple[str, str, dict[str, Any], float]] = [
+        *(("nodes", f"+{k} sentence nodes", {"sentence_nodes": k}, paper.score) for k, paper in SENTENCE_NODES.items()),
+        *(("size", f"Hidden size {size}", {"hidden_size": size}, paper.score) for size, paper in HIDDEN_SIZES.items()),
+        *(
+            ("boundaries", f"{'With' if given else 'Without'} <s>, </s>", {"boundaries": given}, paper.score)
+            for given, paper in BOUNDARIES.items()
+        ),
+    ]
+    rows = [
+        Row(labelled(label, settings, plan), plan.runs("mr", "S-LSTM", settings, False, **options), paper, group)
+        for settings in plan.settings
+        for group, label, options, paper in varied
+    ]
+    return Experiment("table2", "Table 2: dev accuracy on MR, S-LSTM", "dev", tuple(rows))
+
+
+def figure_2(plan: Plan) -> Experiment:
+    """Dev accuracy against the number of steps, for several windows."""
+    best, score = BEST_STEPS["mr"]
+    rows = []
+    for settings in plan.settings:
+        for window in SMOKE_WINDOWS if plan.smoke else WINDOWS:
+            group = labelled(f"window {window}", settings, plan)
+            for steps in SMOKE_STEPS if plan.smoke else STEPS:
+                runs = plan.runs("mr", "S-LSTM", settings, False, window=window, num_steps=steps)
+                printed = score if (window, steps) == (1, best) else None
+                rows.append(Row(f"{steps} steps", runs, printed, group))
+    notes = ("The paper draws curves without numbers; its text gives the best point.",)
+    return Experiment("figure2", "Figure 2: dev accuracy on MR against steps and window", "dev", tuple(rows), notes)
+
+
+def table_3(plan: Plan) -> Experiment:
+    """All encoders, and two of them with attention."""
+    paper = {encoder: printed.score for encoder, printed in DEVELOPMENT.items()}
+    rows = list(rows_of_encoders(plan, "mr", paper, list(DEVELOPMENT), test=False, against=BASELINE))
+    for settings in plan.settings:
+        for encoder, printed in DEVELOPMENT_WITH_ATTENTION.items():
+            label = labelled(f"{encoder}+Attention", settings, plan)
+            against = labelled(f"{BASELINE}+Attention", settings, plan)
+            runs = plan.runs("mr", encoder, settings, False, readout="attention")
+            rows.append(Row(label, runs, printed.score, against=against if label != against else None))
+    return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows))

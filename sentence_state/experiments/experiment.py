@@ -1,0 +1,157 @@
+"""What a table or figure is made of: rows of runs, each with the number that the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..data.errors import DataError
+from ..models import ModelConfig
+from ..models.config import check_fields
+from ..models.files import read_json
+from ..training import PRESETS, TrainingConfig, preset
+from .material import Data
+from .runs import Run
+
+SMOKE_LIMIT = 48
+SMOKE_DIVISOR = 25  # of hidden sizes: 300 becomes 12
+SMOKE_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table, a point of a figure: the same runs with several seeds.
+
+    paper: what the paper prints, in percent. against: the row (of the same group) that it is compared with.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    paper: float | None = None
+    group: str = ""
+    against: str | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure. `split` is where its scores are read: "dev" or "test"."""
+
+    name: str
+    title: str
+    split: Literal["dev", "test"]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def runs(self) -> list[Run]:
+        return [run for row in self.rows for run in row.runs]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the user asked for.
+
+    settings: "paper", another preset, or a folder of tuned settings; a table has its rows once for each.
+    sets: the names of the sets that can be read; empty for smoke runs on the embedded sample.
+    """
+
+    seeds: int = 5
+    smoke: bool = False
+    settings: tuple[str, ...] = ("paper",)
+    vectors: str = "none"
+    sets: frozenset[str] = field(default_factory=frozenset)
+
+    def data(self, name: str) -> Data:
+        """The set; in smoke runs a slice of it, or of the embedded sample where there is no data folder."""
+        if not self.smoke:
+            return Data(name)
+        if self.sets:
+            return Data(name, limit=SMOKE_LIMIT)
+        task = Data(name).task
+        return Data("sample/label" if task == "classification" else "sample/tags", limit=SMOKE_LIMIT)
+
+    def runs(self, name: str, encoder: str, settings: str, test: bool, **options: Any) -> tuple[Run, ...]:
+        """One run a seed. `options` are fields of ModelConfig or TrainingConfig that differ from the settings."""
+        data = self.data(name)
+        model, training = configure(settings, encoder, data.task)
+        model, training = override(model, training, options)
+        if self.smoke:
+            model, training = shrink(model, training)
+        return tuple(Run(data, model, replace(training, seed=seed), self.vectors, test) for seed in range(self.seeds))
+
+
+def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, TrainingConfig]:
+    """A preset with this encoder, or what was tuned for it: <folder>/<task>/<encoder>.json."""
+    if settings in PRESETS:
+        model, training = preset(settings, "classifier" if task == "classification" else "tagger")
+        return replace(model, encoder=encoder), training
+    path = Path(settings) / task / f"{slug(encoder)}.json"
+    if not Path(settings).is_dir():
+        names = ", ".join(PRESETS)
+        raise DataError.at(settings, f"neither a preset ({names}) nor a folder of tuned settings")
+    content = read_json(path)
+    try:
+        options = {**content["model"], **content["training"]}
+        return override(ModelConfig(encoder=encoder), TrainingConfig(), options)
+    except (KeyError, TypeError) as error:
+        raise DataError.at(path, f"expected the fields model and training ({error})") from None
+
+
+def override(
+    model: ModelConfig, training: TrainingConfig, options: dict[str, Any]
+) -> tuple[ModelConfig, TrainingConfig]:
+    """Both configs with some fields changed, each of the type it has."""
+    of_model = {name: value for name, value in options.items() if name in model.to_dict()}
+    of_training = {name: value for name, value in options.items() if name not in of_model}
+    try:
+        check_fields(ModelConfig, {**model.to_dict(), **of_model})
+        check_fields(TrainingConfig, {**training.to_dict(), **of_training})
+        return replace(model, **of_model), replace(training, **of_training)
+    except ValueError as error:
+        raise DataError.at("settings", str(error)) from None
+
+
+def shrink(model: ModelConfig, training: TrainingConfig) -> tuple[ModelConfig, TrainingConfig]:
+    """So small that a run takes a second: it shows that everything works and says nothing about accuracy."""
+    small = replace(
+        model,
+        hidden_size=max(4, model.hidden_size // SMOKE_DIVISOR),
+        word_size=12,
+        num_steps=min(model.num_steps, SMOKE_STEPS),
+        character_size=4,
+        character_hidden_size=4,
+    )
+    return small, replace(training, epochs=1, batch_size=16)
+
+
+def slug(name: str) -> str:
+    """2 stacked BiLSTM -> 2-stacked-bilstm"""
+    kept = "".join(letter if letter.isalnum() else " " for letter in name.lower())
+    return "-".join(kept.split())
+
+
+def labelled(label: str, settings: str, plan: Plan) -> str:
+    """With the name of the settings where a table has more than one."""
+    return label if len(plan.settings) == 1 else f"{label} ({Path(settings).name})"
+
+
+def rows_of_encoders(
+    plan: Plan,
+    data: str,
+    paper: dict[str, float],
+    encoders: Sequence[str],
+    *,
+    test: bool,
+    against: str,
+    group: str = "",
+) -> tuple[Row, ...]:
+    """A row for each encoder and settings."""
+    rows = []
+    for settings in plan.settings:
+        baseline = labelled(against, settings, plan)
+        for encoder in encoders:
+            label = labelled(encoder, settings, plan)
+            runs = plan.runs(data, encoder, settings, test)
+            rows.append(Row(label, runs, paper.get(encoder), group, baseline if label != baseline else None))
+    return tuple(rows)

@@ -1,0 +1,53 @@
+"""Section 4.4, final results for sequence labelling: Figure 3, Table 6 and Table 7."""
+
+from __future__ import annotations
+
+from .experiment import Experiment, Plan, Row, labelled, rows_of_encoders
+from .paper_results import BEST_STEPS, NER, POS
+
+BASELINE = "BiLSTM"
+STEPS = (1, 3, 5, 7, 9, 11)
+SMOKE_STEPS = (1, 3)
+NOT_PTB = (
+    "The Penn Treebank is licensed (LDC99T42) and not in the data folder: these scores are on the English Web Treebank "
+    "of Universal Dependencies (EWT, the same tag set), and cannot be compared with the paper's, which are on PTB."
+)
+
+
+def pos_set(plan: Plan) -> str:
+    """PTB where the user has it."""
+    return "ptb" if "ptb" in plan.sets else "ewt"
+
+
+def table_6(plan: Plan) -> Experiment:
+    """Part-of-speech tagging, test accuracy."""
+    data = pos_set(plan)
+    paper = {encoder: timed.score for encoder, timed in POS.items()} if data == "ptb" else {}
+    rows = rows_of_encoders(plan, data, paper, list(POS), test=True, against=BASELINE)
+    notes = () if data == "ptb" else (NOT_PTB,)
+    return Experiment(
+        "table6", f"Table 6: part-of-speech tagging, test accuracy on {data.upper()}", "test", rows, notes
+    )
+
+
+def table_7(plan: Plan) -> Experiment:
+    """CoNLL-2003, test F1."""
+    paper = {encoder: timed.score for encoder, timed in NER.items()}
+    rows = rows_of_encoders(plan, "conll2003", paper, list(NER), test=True, against=BASELINE)
+    return Experiment("table7", "Table 7: named entities, test F1 on CoNLL-2003", "test", rows)
+
+
+def figure_3(plan: Plan) -> Experiment:
+    """Dev scores against the number of steps, for entities and for parts of speech."""
+    rows = []
+    for data in ("conll2003", pos_set(plan)):
+        best, score = BEST_STEPS.get(data, (0, 0.0))
+        for settings in plan.settings:
+            group = labelled(data, settings, plan)
+            for steps in SMOKE_STEPS if plan.smoke else STEPS:
+                runs = plan.runs(data, "S-LSTM", settings, False, num_steps=steps)
+                rows.append(Row(f"{steps} steps", runs, score if steps == best else None, group))
+    notes = ["The paper draws curves without numbers; its text gives the best point of each."]
+    if pos_set(plan) != "ptb":
+        notes.append(NOT_PTB)
+    return Experiment("figure3", "Figure 3: dev scores against steps, S-LSTM-CRF", "dev", tuple(rows), tuple(notes))

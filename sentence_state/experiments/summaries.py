@@ -1,0 +1,63 @@
+"""From lines of results to the numbers of a row: mean and standard deviation over seeds, in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .experiment import Experiment, Row
+from .outcomes import Counts, score_of, unpack_counts
+from .runs import Run, satisfies
+
+Records = Mapping[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A row of an experiment as far as it is finished. counts: (seeds, sentences, 3) where runs kept them."""
+
+    row: Row
+    scores: NDArray[np.float64]  # one a finished run, in percent
+    counts: NDArray[np.int64] | None
+    records: tuple[dict[str, Any], ...]
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the sample; None for fewer than two runs."""
+        return float(self.scores.std(ddof=1)) if len(self.scores) > 1 else None
+
+    def shown(self) -> str:
+        """82.45 ± 0.31"""
+        if not len(self.scores):
+            return "–"
+        spread = f" ± {self.deviation:.2f}" if self.deviation is not None else ""
+        return f"{self.mean:.2f}{spread}"
+
+
+def summarise(experiment: Experiment, records: Records) -> list[Summary]:
+    return [summarise_row(row, experiment.split, records) for row in experiment.rows]
+
+
+def summarise_row(row: Row, split: str, records: Records) -> Summary:
+    found = tuple(record for run in row.runs if (record := finished(run, records)) is not None)
+    counts = [unpack_counts(record[split]["counts"]) for record in found]
+    scores = np.array([100 * record[split]["score"] for record in found])
+    return Summary(row, scores, np.stack(counts) if counts else None, found)
+
+
+def finished(run: Run, records: Records) -> dict[str, Any] | None:
+    record = records.get(run.key())
+    return record if satisfies(record, run) else None
+
+
+def without(counts: Counts, places: list[int]) -> NDArray[np.float64]:
+    """Scores of (seeds, sentences, 3) counts when some sentences are left out."""
+    return score_of(np.delete(counts, places, axis=1))

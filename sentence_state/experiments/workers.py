@@ -1,0 +1,128 @@
+"""Runs side by side: worker processes on one machine, several GPUs, or several machines through a shared folder."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .material import Place
+from .runs import EXPECTED_FAILURES, Run, Stopped, execute, failure, satisfies
+from .store import Store
+
+POLL = 2.0  # seconds between looks at what others are doing
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Crew:
+    """How the work is shared out. jobs: processes on this machine. Under torchrun each process is one of a larger crew
+    already, and takes the GPU of its local rank."""
+
+    jobs: int = 1
+    place: Place = field(default_factory=Place)
+
+
+def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> list[Run]:
+    """Execute what is not finished; returns the runs that could not be finished, here or elsewhere."""
+    runs = list({run.key(): run for run in sorted(runs, key=lambda run: run.test)}.values())  # with test before without
+    store = Store(folder)
+    waiting = unfinished(runs, store)
+    say(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished before; results go to {store.path}")
+    jobs = min(crew.jobs, len(waiting))
+    while waiting:
+        if jobs > 1:
+            work_side_by_side(runs, folder, crew, jobs)
+        else:
+            work(runs, folder, replace(crew.place, device=device_of(crew.place.device, 0)), say)
+        if not wait_for_others(runs, store):
+            break
+        waiting = unfinished(runs, store)  # what the others left behind
+    return unfinished(runs, store)
+
+
+def unfinished(runs: Sequence[Run], store: Store) -> list[Run]:
+    records = store.records()
+    return [run for run in runs if not satisfies(records.get(run.key()), run)]
+
+
+def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) -> None:
+    """`jobs` processes that share nothing but the folder; each GPU gets its share of them."""
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    workers = []
+    for number in range(jobs):
+        place = replace(crew.place, device=device_of(crew.place.device, number))
+        workers.append(context.Process(target=work_as_process, args=(list(runs), folder, place, threads)))
+    for worker in workers:
+        worker.start()
+    try:
+        for worker in workers:
+            worker.join()
+    except BaseException:
+        for worker in workers:
+            worker.terminate()
+        raise
+
+
+def work_as_process(runs: list[Run], folder: Path, place: Place, threads: int) -> None:
+    torch.set_num_threads(threads)
+    try:
+        work(runs, folder, place, lambda line: print(line, flush=True))
+    except KeyboardInterrupt:
+        return
+
+
+def device_of(device: str, number: int) -> str:
+    """The device of the worker with this number, or of this rank under torchrun."""
+    number += int(os.environ.get("LOCAL_RANK", 0))
+    return f"cuda:{number % torch.cuda.device_count()}" if device == "cuda" else device
+
+
+def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
+    """Execute, one after another, every run that is neither finished nor claimed."""
+    store = Store(folder)
+    for run in runs:
+        if satisfies(store.records().get(run.key()), run):
+            continue
+        claim = store.claim(run.key())
+        if claim is None:
+            continue
+        with claim:
+            if satisfies(store.records().get(run.key()), run):  # finished between the question and the claim
+                continue
+            try:
+                record = execute(run, place)
+            except Stopped:
+                raise KeyboardInterrupt from None
+            except EXPECTED_FAILURES as error:
+                record = failure(run, error)
+            store.append(record)
+        say(f"{progress(runs, store)} {run.title()}: {summary(record)}")
+
+
+def wait_for_others(runs: Sequence[Run], store: Store) -> bool:
+    """Until nobody works on any of these runs any more; False where nobody did."""
+    waited = False
+    while any(store.is_claimed(run.key()) for run in unfinished(runs, store)):
+        waited = True
+        time.sleep(POLL)
+    return waited
+
+
+def progress(runs: Sequence[Run], store: Store) -> str:
+    return f"[{len(runs) - len(unfinished(runs, store))}/{len(runs)}]"
+
+
+def summary(record: dict[str, Any]) -> str:
+    if "error" in record:
+        return f"failed: {record['error']}"
+    scores = [f"{name} {100 * record[name]['score']:.2f}" for name in ("dev", "test") if name in record]
+    epochs = f"best epoch {record['best_epoch']} of {len(record['history'])}"
+    return f"{', '.join(scores)}, {epochs}, {record['seconds']:.0f} s"

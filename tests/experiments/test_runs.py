@@ -1,0 +1,167 @@
+"""Runs: their identity, their line, and that killing and restarting loses and repeats nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentence_state.experiments.experiment import Plan, shrink
+from sentence_state.experiments.material import Data, Place
+from sentence_state.experiments.outcomes import score_of, unpack_counts
+from sentence_state.experiments.runs import Run, execute, satisfies
+from sentence_state.experiments.store import Store
+from sentence_state.experiments.workers import Crew, run_all
+from sentence_state.models import ModelConfig
+from sentence_state.training import TrainingConfig
+
+from ..command_line import environment
+
+LABELS, TAGS = Data("sample/label", limit=40), Data("sample/tags", limit=40)
+
+
+def small_run(data=LABELS, seed=0, test=True, **fields):
+    model, training = shrink(ModelConfig(**fields), TrainingConfig(seed=seed))
+    return Run(data, model, training, test=test)
+
+
+def test_the_key_says_what_is_computed_and_not_where():
+    run = small_run()
+    assert run.key() == small_run().key()
+    assert run.key() == replace(run, training=replace(run.training, device="cuda", checkpoint_seconds=5.0)).key()
+    others = [
+        small_run(seed=1),
+        small_run(TAGS),
+        small_run(encoder="BiLSTM"),
+        small_run(replace(LABELS, contractions=False)),
+        replace(run, vectors="glove.6B.300d"),
+        replace(run, training=replace(run.training, word_rate=0.1)),
+    ]
+    assert len({run.key(), *(other.key() for other in others)}) == 7
+
+
+def test_options_that_an_encoder_or_a_task_does_not_read_make_no_other_run():
+    assert small_run(encoder="BiLSTM").key() == small_run(encoder="BiLSTM", gates="sharp", step_dropout=0.3).key()
+    assert small_run().key() == small_run(cell="coupled", transitions="static").key()
+    assert small_run(TAGS).key() == small_run(TAGS, readout="max").key()
+    assert small_run().key() != small_run(readout="max").key()
+    assert small_run(encoder="BiLSTM").key() != small_run(encoder="BiLSTM", cell="coupled").key()
+
+
+def test_the_key_of_a_run_stays_the_same_from_release_to_release():
+    run = Run(Data("mr"), ModelConfig(gates="sharp"), TrainingConfig(seed=3), "glove.840B.300d")
+    assert run.key() == "72d3996943e29605"
+
+
+@pytest.mark.parametrize("data", [LABELS, TAGS], ids=["label", "tags"])
+def test_a_line_has_what_is_needed_to_repeat_it_and_to_compute_its_scores_again(data):
+    run = small_run(data)
+    record = json.loads(json.dumps(execute(run, Place())))
+    assert record["key"] == run.key()
+    assert record["run"]["model"] == run.model.to_dict()
+    assert record["run"]["training"]["seed"] == 0
+    assert record["smoke"] is True
+    for field in ("versions", "hardware", "commit", "seconds", "peak_memory_mb", "parameters", "history", "best_epoch"):
+        assert record[field], field
+    assert set(record["data"]) == {"train", "dev", "test"}
+    for split in ("dev", "test"):
+        assert score_of(unpack_counts(record[split]["counts"])) == pytest.approx(100 * record[split]["score"])
+
+
+def test_a_run_is_the_same_again():
+    first, second = (execute(small_run(), Place()) for _ in range(2))
+    for name in ("history", "data", "best_epoch"):
+        assert first[name] == second[name]
+    assert first["test"]["counts"] == second["test"]["counts"]
+
+
+def test_the_test_set_is_read_only_where_that_is_asked_for():
+    record = execute(small_run(test=False), Place())
+    assert "test" not in record
+    assert satisfies(record, small_run(test=False))
+    assert not satisfies(record, small_run(test=True))
+
+
+def test_word_vectors_are_known_by_their_name_and_hashed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = tmp_path / "glove.tiny.txt"
+    path.write_text("".join(f"{word} {' '.join(['0.5'] * 12)}\n" for word in ("play", "some", "jazz", "the", "a")))
+    run = replace(small_run(), vectors="glove.tiny")
+    record = execute(run, Place(embeddings=path))
+    assert set(record["data"]) == {"train", "dev", "test", "vectors"}
+
+
+def test_finished_runs_are_never_repeated_and_all_jobs_share_the_work(tmp_path, capfd):
+    runs = [small_run(seed=seed) for seed in range(4)]
+    assert run_all(runs[:2], tmp_path, Crew()) == []
+    assert run_all(runs, tmp_path, Crew(jobs=2)) == []
+    keys = [json.loads(line)["key"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert Counter(keys) == {run.key(): 1 for run in runs}
+    assert not list((tmp_path / "claims").iterdir())
+    assert "4 runs, 2 of them finished before" in capfd.readouterr().out
+
+
+def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path):
+    wild = replace(small_run(), training=replace(small_run().training, learning_rate=1e30, clip=0.0))
+    left = run_all([wild, small_run()], tmp_path, Crew(), lambda line: None)
+    assert left == [wild]
+    records = Store(tmp_path).records()
+    assert "loss is" in records[wild.key()]["error"]
+    assert satisfies(records[small_run().key()], small_run())
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from tests.experiments.test_runs import small_run
+from sentence_state.experiments.workers import Crew, run_all
+if __name__ == "__main__":
+    run_all([small_run(seed=seed) for seed in range(12)], Path(sys.argv[1]), Crew(jobs=2))
+"""
+
+
+def test_killing_and_restarting_loses_no_finished_run_and_repeats_none(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    lines = tmp_path / "out" / "runs.jsonl"
+    for enough in (2, 7, None):
+        command = [sys.executable, str(script), str(tmp_path / "out")]
+        process = subprocess.Popen(
+            command, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        while process.poll() is None and (enough is None or number_of_lines(lines) < enough):
+            time.sleep(0.005)
+        if enough is not None:
+            os.killpg(process.pid, signal.SIGKILL)  # with its workers
+        error = process.communicate()[1]
+    assert process.returncode == 0, error
+    keys = [json.loads(line)["key"] for line in lines.read_text().splitlines()]
+    assert Counter(keys) == {small_run(seed=seed).key(): 1 for seed in range(12)}
+
+
+def number_of_lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_a_plan_without_data_runs_on_the_embedded_sample_when_it_is_a_smoke_run():
+    plan = Plan(seeds=2, smoke=True)
+    runs = plan.runs("conll2003", "BiLSTM", "paper", True)
+    assert [run.data.name for run in runs] == ["sample/tags"] * 2
+    assert [run.seed for run in runs] == [0, 1]
+    assert all(run.smoke for run in runs)
+    whole = Plan(seeds=1, sets=frozenset({"mr"})).runs("mr", "S-LSTM", "paper", True)[0]
+    assert (whole.data, whole.model, whole.smoke) == (Data("mr"), ModelConfig(), False)
+
+
+def test_scores_of_counts_are_accuracy_and_f1():
+    labels = np.array([[1, 1, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1]])
+    spans = np.array([[1, 2, 1], [0, 0, 3]])
+    assert score_of(labels) == 75.0
+    assert score_of(spans) == pytest.approx(100 * 2 * 1 / (2 + 4))

@@ -1,0 +1,88 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sentence_state.experiments import store as store_module
+from sentence_state.experiments.store import CLAIMS, Store
+
+
+def record(key, **fields):
+    return {"key": key, **fields}
+
+
+def test_lines_that_were_added_are_read_by_everybody(tmp_path):
+    first, second = Store(tmp_path), Store(tmp_path)
+    assert second.records() == {}
+    first.append(record("a", score=1))
+    assert second.records() == {"a": record("a", score=1)}
+    second.append(record("b", score=2))
+    assert first.records().keys() == {"a", "b"}
+
+
+def test_half_a_line_of_a_killed_process_spoils_no_other(tmp_path):
+    store = Store(tmp_path)
+    store.append(record("a"))
+    with open(store.path, "ab") as file:
+        file.write(b'{"key": "b", "sco')
+    assert Store(tmp_path).records().keys() == {"a"}
+    store.append(record("c"))
+    assert store.records().keys() == Store(tmp_path).records().keys() == {"a", "c"}
+
+
+def test_a_failure_never_hides_a_result(tmp_path):
+    store = Store(tmp_path)
+    store.append(record("a", error="the loss is nan"))
+    store.append(record("a", score=1))
+    store.append(record("a", error="out of memory"))
+    assert store.records()["a"] == Store(tmp_path).records()["a"] == record("a", score=1)
+
+
+def test_a_claim_keeps_others_away_until_it_is_given_back(tmp_path):
+    store = Store(tmp_path)
+    with store.claim("a") as claim:
+        assert claim
+        assert Store(tmp_path).claim("a") is None
+        assert store.is_claimed("a")
+        with store.claim("b"):
+            pass
+    assert not store.is_claimed("a")
+    with store.claim("a"):
+        pass
+
+
+def test_the_claim_of_a_dead_process_of_this_machine_is_taken_over_at_once(tmp_path):
+    code = f"import os; from pathlib import Path; from sentence_state.experiments.store import Store; \
+        Store(Path({str(tmp_path)!r})).claim('a'); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert (tmp_path / CLAIMS / "a").exists()
+    with Store(tmp_path).claim("a") as claim:
+        assert claim
+
+
+@pytest.mark.parametrize(("age", "free"), [(0, False), (store_module.EXPIRY + 5, True)])
+def test_the_claim_of_another_machine_is_taken_over_when_it_is_no_longer_touched(tmp_path, age, free):
+    store = Store(tmp_path)
+    path = tmp_path / CLAIMS / "a"
+    path.write_text(json.dumps({"host": "elsewhere", "pid": os.getpid()}))
+    os.utime(path, (store.now() - age, store.now() - age))
+    assert store.is_claimed("a") is not free
+    claim = store.claim("a")
+    assert (claim is not None) is free
+    if claim:
+        with claim:
+            pass
+
+
+def test_a_claim_is_touched_while_it_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "HEARTBEAT", 0.05)
+    store = Store(tmp_path)
+    with store.claim("a") as claim:
+        os.utime(claim.path, (0, 0))
+        for _ in range(100):
+            if claim.path.stat().st_mtime > 0:
+                break
+            claim.over.wait(0.05)
+        assert claim.path.stat().st_mtime > 0
