@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .products import linear
+
 
 class Weights(NamedTuple):
     """All parameters of Eq. 2 and Eq. 3; with k = 0 those that meet a sentence node are empty."""
@@ -69,8 +71,9 @@ def neighbours(state: Tensor, window: int) -> Tensor:
 
 def word_gates(xi: Tensor, W: Tensor, x_term: Tensor, g: Tensor, V: Tensor, kind: str) -> WordGates:
     """Eq. 2, its products and gates. xi: (B, N, .), W: (A H, .), x_term = U x + b: (B, N, A, H), g: (B, k, H)."""
-    gates = x_term + F.linear(g.flatten(1), V).view(-1, 1, *x_term.shape[2:])  # (B, N, A, H)
-    gates.view(-1, len(W)).addmm_(xi.reshape(-1, W.shape[1]), W.t())  # in place: no second copy of the widest tensor
+    gates = linear(xi.reshape(-1, W.shape[1]), W).view(x_term.shape)  # (B, N, A, H)
+    gates += x_term  # in place: no second copy of the widest tensor
+    gates += linear(g.flatten(1), V).view(-1, 1, *x_term.shape[2:])
     mixed = squash(gates[:, :, :-2], kind).softmax(dim=2)
     return WordGates(mixed, gates[:, :, -2].sigmoid(), gates[:, :, -1].tanh())
 
@@ -89,8 +92,8 @@ def sentence_gates(
 ) -> SentenceGates:
     """Eq. 3, its products and gates. f_term = U_f h_i: (B, N, k, H), h_mean: (B, H), g: (B, k, H), mask: (B, N)."""
     k, H = g.shape[1:]
-    g_term = F.linear(g.flatten(1), weights.sentence_W, weights.sentence_b).view(-1, k, k + 2, H)
-    h_term = F.linear(h_mean, weights.sentence_U).view(-1, k, k + 1, H)
+    g_term = linear(g.flatten(1), weights.sentence_W, weights.sentence_b).view(-1, k, k + 2, H)
+    h_term = linear(h_mean, weights.sentence_U).view(-1, k, k + 1, H)
     f_nodes, o = (g_term[:, :, :-1] + h_term).split([k, 1], dim=2)
     f_nodes = squash(f_nodes, kind).transpose(1, 2)  # (B, k, k, H): node that is read, node that reads
     f_words = squash(f_term + g_term[:, None, :, -1], kind)  # (B, N, k, H)

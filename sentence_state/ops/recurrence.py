@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from .equations import (
     SentenceGates,
@@ -22,6 +21,7 @@ from .equations import (
     word_gates,
     word_update,
 )
+from .products import linear
 
 BACKENDS = ("auto", "reference", "triton")
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
@@ -140,7 +140,7 @@ def step(
     from_words = from_sentence = None
     if need_words:
         if first:
-            W = F.linear(weights.h_0[None], weights.W.view(-1, H)).view(-1, 2 * window + 1)
+            W = linear(weights.h_0[None], weights.W.view(-1, H)).view(-1, 2 * window + 1)
             xi = neighbours(existing(h, mask), window)
         else:
             xi, W = neighbours(state.h, window), weights.W
@@ -148,7 +148,7 @@ def step(
         sources = [*neighbours(state.c, window).unbind(dim=2), *state.c_g[:, None].unbind(dim=2)]
         h, c = (zero_padding(tensor, mask) for tensor in word_update(from_words, sources))
     if k and need_sentence:
-        f_term = F.linear(weights.h_0 if first else state.h, weights.sentence_U_f).unflatten(-1, (k, H))
+        f_term = linear(weights.h_0 if first else state.h, weights.sentence_U_f).unflatten(-1, (k, H))
         f_term = f_term.expand(*h.shape[:2], k, H)
         from_sentence = sentence_gates(f_term, mean_word(state.h, mask), state.g, weights, mask, kind)
         g, c_g = sentence_update(from_sentence, state.c, state.c_g)
@@ -157,7 +157,7 @@ def step(
 
 def input_term(x: Tensor, weights: Weights) -> Tensor:
     """U x + b for all word gates, once for all steps: (B, N, D) -> (B, N, A, H)."""
-    return F.linear(x, weights.U, weights.b).view(*x.shape[:2], -1, weights.sentence_U_f.shape[1])
+    return linear(x, weights.U, weights.b).view(*x.shape[:2], -1, weights.sentence_U_f.shape[1])
 
 
 def initial_state(x: Tensor, mask: Tensor | None, weights: Weights) -> State:
