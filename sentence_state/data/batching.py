@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
+from .case import PAD_CASE
 from .example import Example
 from .indexing import NO_TAG, Ids, IndexedExamples, Vocabularies, index_examples
 from .vocabulary import PAD_ID
@@ -32,11 +34,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All but `positions`."""
+        names = (field.name for field in fields(self) if field.name != "positions")
+        return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Tensor)}
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with every tensor but `positions` replaced."""
-        names = (field.name for field in fields(self) if field.name != "positions")
-        tensors = {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Tensor)}
-        changed: dict[str, Any] = {name: function(tensor) for name, tensor in tensors.items()}
+        changed: dict[str, Any] = {name: function(tensor) for name, tensor in self.tensors().items()}
         return replace(self, **changed)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
@@ -80,10 +85,25 @@ def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> 
         boundaries=examples.boundaries,
         positions=torch.from_numpy(np.asarray(positions)),
         character_ids=character_ids,
-        case_ids=torch.from_numpy(pad(examples.case_ids, 0)) if examples.case_ids is not None else None,
+        case_ids=torch.from_numpy(pad(examples.case_ids, PAD_CASE)) if examples.case_ids is not None else None,
         label_ids=torch.from_numpy(examples.label_ids[positions]) if examples.label_ids is not None else None,
         tag_ids=torch.from_numpy(pad(examples.tag_ids, NO_TAG)) if examples.tag_ids is not None else None,
     )
+
+
+def widen(batch: Batch, positions: int, characters: int) -> Batch:
+    """The same sentences with more padding: up to so many positions, and so many characters of a word."""
+    more = positions - batch.word_ids.shape[1]
+    of_positions = {"word_ids": PAD_ID, "case_ids": PAD_CASE, "tag_ids": NO_TAG}
+    changed: dict[str, Any] = {
+        name: F.pad(tensor, (0, more), value=filling)
+        for name, filling in of_positions.items()
+        if (tensor := getattr(batch, name)) is not None
+    }
+    if batch.character_ids is not None:
+        more_characters = characters - batch.character_ids.shape[2]
+        changed["character_ids"] = F.pad(batch.character_ids, (0, more_characters, 0, more), value=PAD_ID)
+    return replace(batch, **changed)
 
 
 def pad_characters(table: Ids, spellings: Ids) -> Tensor:

@@ -38,6 +38,8 @@ class TrainingConfig:
     """Pieces in which a batch is computed, one after the other: the same step in less memory."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16: matrix products by autocast, in training only."""
+    graphs: bool = True
+    """CUDA only: capture the training step in CUDA graphs, one for each length to which batches are padded."""
     seed: int = 0
     device: str = "auto"
     """cpu, cuda, cuda:1, ...; auto: cuda where there is one."""

@@ -26,6 +26,7 @@ from .averaging import WeightAverage
 from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
 from .config import TrainingConfig
 from .evaluation import Evaluation, evaluate
+from .graphs import CapturedSteps, can_capture
 from .interrupt import StopRequest, ctrl_c_requests_stop
 from .optimizers import clip_gradients, make_optimizers, set_learning_rate
 from .state import Progress, TrainingError, TrainingResult, TrainingState
@@ -84,9 +85,11 @@ class Loop:
     ) -> None:
         self.model, self.splits, self.config = model, splits, config
         self.run, self.device, self.stop, self.progress = run, device, stop, progress
-        model.embedding.words.sparse = config.lazy_words
-        self.optimizers: list[Optimizer] = make_optimizers(model, config)
+        capturable = can_capture(config, device)
+        model.embedding.words.sparse = config.lazy_words and not capturable
+        self.optimizers: list[Optimizer] = make_optimizers(model, config, capturable)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
         train = index_examples(splits.train, model.vocabularies, boundaries=model.config.boundaries)
         self.batches = Batches(train, config.batch_size, seed=config.seed)
         self.average = WeightAverage(model, config.averaging) if config.averaging else None
@@ -114,7 +117,7 @@ class Loop:
         loss_sum = torch.tensor(self.state.loss_sum, dtype=torch.float64, device=self.device)
         reported = 0.0
         for batch in self.batches:
-            loss_sum += self.step(batch.to(self.device, non_blocking=True))
+            loss_sum += self.step(batch)
             if self.average:
                 self.average.update()
             now = time.monotonic()
@@ -133,7 +136,13 @@ class Loop:
         self.check_loss(self.state.loss_sum)
 
     def step(self, batch: Batch) -> Tensor:
-        """One update of all weights; returns the loss, not waited for."""
+        """One update of all weights, in a CUDA graph where that can be; returns the loss, not waited for."""
+        if self.captured:
+            return self.captured(batch)
+        return self.update(batch.to(self.device, non_blocking=True))
+
+    def update(self, batch: Batch) -> Tensor:
+        """What a graph holds: everything from a batch on the device to new weights. No value may be read here."""
         loss = self.gradients(batch)
         clip_gradients(self.parameters, self.config.clip)
         for optimizer in self.optimizers:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, SparseAdam
@@ -10,14 +13,49 @@ from ..models import Model
 from .config import TrainingConfig
 
 
-def make_optimizers(model: Model, config: TrainingConfig) -> list[Optimizer]:
-    """One, or two where the word vectors have sparse gradients. Every group keeps its share of the rate in `factor`."""
+class LazyAdam(Optimizer):
+    """torch's SparseAdam for dense gradients: only rows with a gradient are touched. It reads no values, so that a CUDA
+    graph can hold it. Its state is SparseAdam's, with the number of steps on the device."""
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        super().__init__(groups, {"betas": (0.9, 0.999), "eps": 1e-8, "capturable": True})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self.update(parameter, group)
+
+    def update(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        state, gradient = self.state[parameter], parameter.grad
+        assert gradient is not None
+        if not state:
+            state["step"] = torch.zeros((), device=parameter.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        state["step"] += 1
+        beta1, beta2 = group["betas"]
+        touched = (gradient != 0).any(dim=1, keepdim=True).to(parameter.dtype)  # (rows, 1)
+        mean = state["exp_avg"].lerp_(gradient, touched * (1 - beta1))
+        square = state["exp_avg_sq"].lerp_(gradient.square(), touched * (1 - beta2))
+        unbiased1, unbiased2 = (
+            -torch.expm1(state["step"] * math.log(beta)) for beta in (beta1, beta2)
+        )  # 1 - beta^step
+        size = group["lr"] * unbiased2.sqrt() / unbiased1
+        parameter.addcmul_(mean / (square.sqrt() + group["eps"]), touched * -size)
+
+
+def make_optimizers(model: Model, config: TrainingConfig, capturable: bool = False) -> list[Optimizer]:
+    """One, or two where the word vectors have sparse gradients. Every group keeps its share of the rate in `factor`.
+
+    capturable: for CUDA graphs; learning rates are tensors, and nothing is sparse.
+    """
     words = model.word_parameters()
     own = {id(parameter) for parameter in words}
     others = [parameter for parameter in model.parameters() if parameter.requires_grad and id(parameter) not in own]
     matrices = [parameter for parameter in others if parameter.dim() > 1]
     vectors = [parameter for parameter in others if parameter.dim() <= 1]
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": matrices, "weight_decay": config.l2, "factor": 1.0},  # Adam's weight decay is the gradient of L2
         {"params": vectors, "factor": 1.0},
     ]
@@ -25,16 +63,23 @@ def make_optimizers(model: Model, config: TrainingConfig) -> list[Optimizer]:
     if not config.lazy_words:
         groups.append(of_words)
     groups = [group for group in groups if group["params"]]
-    optimizers: list[Optimizer] = [Adam(groups, lr=config.learning_rate, fused=True)]
+    for group in [*groups, of_words]:
+        group["lr"] = config.learning_rate
+        if capturable:
+            group["lr"] = torch.tensor(config.learning_rate, device=next(model.parameters()).device)
+    optimizers: list[Optimizer] = [Adam(groups, fused=True, capturable=capturable)]
     if config.lazy_words and words:
-        optimizers.append(SparseAdam([of_words], lr=config.learning_rate))
+        optimizers.append(LazyAdam([of_words]) if capturable else SparseAdam([of_words]))
     return optimizers
 
 
 def set_learning_rate(optimizers: list[Optimizer], rate: float) -> None:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate * group["factor"])  # where the graphs read it
+            else:
+                group["lr"] = rate * group["factor"]
 
 
 def clip_gradients(parameters: list[nn.Parameter], most: float) -> Tensor:
