@@ -1,11 +1,12 @@
-# `make test` and `make demo` set up all they need on a fresh machine: a virtual environment in .venv, nothing else.
+# `make test` and `make demo` set up all they need on a fresh machine: a virtual environment in .venv, and for the
+# tests of the page a Chromium where there is none.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test lint types demo setup clean
+.PHONY: test lint types browser demo setup clean
 
-test: lint types  ## everything CI runs
+test: lint types browser  ## everything CI runs
 	$(BIN)/python -m pytest
 
 demo: setup  ## trains on the embedded sample, intents and slots, in about a minute
@@ -17,6 +18,9 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+browser: setup  ## a Chromium for the tests of the page, where there is none
+	.ci/chromium $(BIN)
 
 setup: $(VENV)/.installed
 

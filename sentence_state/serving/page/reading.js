@@ -1,0 +1,101 @@
+// A file as people have it -> { kind, columns, rows }: CSV, TSV, JSON lines, CoNLL columns, or one sentence a line.
+
+const TEXT_NAMES = ["text", "sentence", "utterance", "review", "content", "body", "title"];
+
+export function readFile(name, content) {
+  const text = content.replace(/^\uFEFF/, "");
+  const end = name.toLowerCase().replace(/.*\./, "");
+  if (["jsonl", "ndjson", "json"].includes(end)) return jsonLines(text);
+  if (end === "csv") return delimited(text, mostOf(text, [",", ";", "\t"]));
+  if (end === "tsv") return delimited(text, "\t");
+  if (["conll", "conllu", "iob", "bio"].includes(end)) return columns(text);
+  return { kind: "one sentence a line", columns: ["text"], rows: lines(text).filter((line) => line.trim()).map((line) => [line]) };
+}
+
+export function guessColumn(file) {
+  const named = file.columns.findIndex((name) => TEXT_NAMES.includes(String(name).trim().toLowerCase()));
+  if (named >= 0) return named;
+  const lengths = file.columns.map((_, k) => file.rows.slice(0, 200).reduce((sum, row) => sum + String(row[k] ?? "").length, 0));
+  return lengths.indexOf(Math.max(...lengths));
+}
+
+const lines = (text) => text.split(/\r\n|\n|\r/);
+
+function mostOf(text, marks) {
+  const first = lines(text)[0];
+  const counts = marks.map((mark) => first.split(mark).length);
+  return marks[counts.indexOf(Math.max(...counts))];
+}
+
+// RFC 4180: cells in quotes may hold the mark, line ends and doubled quotes.
+export function delimited(text, mark) {
+  const rows = [];
+  let row = [], cell = "", quoted = false, position = 0;
+  const endCell = () => { row.push(cell); cell = ""; };
+  const endRow = () => { endCell(); if (row.length > 1 || row[0] !== "") rows.push(row); row = []; };
+  while (position < text.length) {
+    const character = text[position++];
+    if (quoted) {
+      if (character !== '"') cell += character;
+      else if (text[position] === '"') { cell += '"'; position++; }
+      else quoted = false;
+    } else if (character === '"' && cell === "") quoted = true;
+    else if (character === mark) endCell();
+    else if (character === "\n" || character === "\r") { if (character === "\r" && text[position] === "\n") position++; endRow(); }
+    else cell += character;
+  }
+  if (cell !== "" || row.length) endRow();
+  if (!rows.length) throw new Error("The file is empty.");
+  const kind = { ",": "CSV", ";": "CSV with semicolons", "\t": "TSV" }[mark];
+  if (rows[0].length === 1 && rows.every((one) => one.length === 1) && !TEXT_NAMES.includes(rows[0][0].trim().toLowerCase())) {
+    return { kind: `${kind}, one column without a name`, columns: ["text"], rows };
+  }
+  const [names, ...rest] = rows;
+  return { kind, columns: names.map((name, k) => name.trim() || `column ${k + 1}`), rows: rest };
+}
+
+function jsonLines(text) {
+  const objects = text.trimStart().startsWith("[") ? parseWhole(text) : lines(text).map((line, i) => [line, i]).filter(([line]) => line.trim()).map(([line, i]) => parseLine(line, i));
+  if (!objects.length) throw new Error("The file is empty.");
+  const names = [...new Set(objects.slice(0, 200).flatMap((one) => Object.keys(one)))];
+  return { kind: "JSON lines", columns: names, rows: objects.map((one) => names.map((name) => asCell(one[name]))) };
+}
+
+function parseWhole(text) {
+  try {
+    return JSON.parse(text).map((one) => (typeof one === "string" ? { text: one } : Object(one)));
+  } catch (error) {
+    throw new Error(`The file is no JSON: ${error.message}.`);
+  }
+}
+
+function parseLine(line, i) {
+  try {
+    const one = JSON.parse(line);
+    return typeof one === "string" ? { text: one } : Object(one);
+  } catch {
+    throw new Error(`Line ${i + 1} is no JSON.`);
+  }
+}
+
+function asCell(value) {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// One word a line, its first column (the second where the first is a number, as in CoNLL-U); a blank line ends a sentence.
+function columns(text) {
+  const sentences = [];
+  let words = [];
+  const end = () => { if (words.length) sentences.push([words]); words = []; };
+  for (const line of lines(text)) {
+    if (!line.trim()) end();
+    else if (!line.startsWith("#") && !line.startsWith("-DOCSTART-")) {
+      const cells = line.includes("\t") ? line.split("\t") : line.trim().split(/\s+/);
+      const numbered = cells.length >= 8 && /^\d+([-.]\d+)?$/.test(cells[0]);
+      if (!numbered || /^\d+$/.test(cells[0])) words.push(numbered ? cells[1] : cells[0]);
+    }
+  }
+  end();
+  return { kind: "CoNLL columns", columns: ["words"], rows: sentences };
+}
