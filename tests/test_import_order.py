@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "sentence_state"
-ORDER = ["ops", "encoders", "heads", "data", "models", "training", "experiments", "serving", "commands", "cli"]
+ORDER = [
+    "ops",
+    "encoders",
+    "heads",
+    "data",
+    "runtime",
+    "models",
+    "training",
+    "experiments",
+    "serving",
+    "commands",
+    "cli",
+]
 
 
 def imports_of(path: Path):
@@ -46,7 +58,7 @@ def run(code: str) -> str:
 
 
 def test_importing_needs_no_triton_and_no_extra():
-    loaded = run("import sys, sentence_state; print(*sys.modules)").split()
+    loaded = run("import sys; from sentence_state import *; print(*sys.modules)").split()
     for name in (
         "triton",
         "matplotlib",
@@ -62,5 +74,11 @@ def test_importing_needs_no_triton_and_no_extra():
 
 
 def test_importing_takes_less_than_300_ms_beyond_torch():
-    code = "import torch, time; start = time.perf_counter(); import sentence_state; print(time.perf_counter() - start)"
+    code = "import torch, time; start = time.time(); from sentence_state import *; print(time.time() - start)"
     assert min(float(run(code)) for _ in range(3)) < 0.3
+
+
+def test_the_runtime_and_the_data_need_no_torch():
+    loaded = run("import sys, sentence_state.data, sentence_state.runtime; print(*sys.modules)").split()
+    assert "torch" not in loaded
+    assert "onnxruntime" not in loaded  # before a model is loaded

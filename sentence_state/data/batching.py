@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
 from .case import PAD_CASE
 from .example import Example
 from .indexing import NO_TAG, Ids, IndexedExamples, Vocabularies, index_examples
 from .vocabulary import PAD_ID
+
+if TYPE_CHECKING:  # `sentence_state.runtime` reads its texts without torch
+    import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Batch:
 
     def tensors(self) -> dict[str, Tensor]:
         """All but `positions`."""
-        names = (field.name for field in fields(self) if field.name != "positions")
-        return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Tensor)}
+        names = (field.name for field in fields(self) if field.name not in ("positions", "boundaries"))
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with every tensor but `positions` replaced."""
@@ -66,33 +67,31 @@ def collate(
 
 def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> Batch:
     """The batch of the examples at `positions`, padded to a multiple of `multiple`."""
-    starts, ends = examples.starts[positions], examples.starts[positions + 1]
-    lengths = ends - starts
-    size = -(-int(lengths.max()) // multiple) * multiple
+    import torch
 
-    def pad(values: Ids, filling: int) -> Ids:
-        padded = np.full((len(positions), size), filling, np.int64)
-        for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            padded[row, : end - start] = values[start:end]
-        return padded
+    def pad(values: Ids, filling: int) -> Tensor:
+        return torch.from_numpy(examples.pad(values, positions, filling, multiple))
 
     character_ids = None
     if examples.characters is not None and examples.spellings is not None:
-        character_ids = pad_characters(examples.characters, pad(examples.spellings, -1))
+        spellings = examples.pad(examples.spellings, positions, -1, multiple)
+        character_ids = torch.from_numpy(pad_characters(examples.characters, spellings))
     return Batch(
-        word_ids=torch.from_numpy(pad(examples.word_ids, PAD_ID)),
-        lengths=torch.from_numpy(lengths),
+        word_ids=pad(examples.word_ids, PAD_ID),
+        lengths=torch.from_numpy(examples.lengths[positions]),
         boundaries=examples.boundaries,
         positions=torch.from_numpy(np.asarray(positions)),
         character_ids=character_ids,
-        case_ids=torch.from_numpy(pad(examples.case_ids, PAD_CASE)) if examples.case_ids is not None else None,
+        case_ids=pad(examples.case_ids, PAD_CASE) if examples.case_ids is not None else None,
         label_ids=torch.from_numpy(examples.label_ids[positions]) if examples.label_ids is not None else None,
-        tag_ids=torch.from_numpy(pad(examples.tag_ids, NO_TAG)) if examples.tag_ids is not None else None,
+        tag_ids=pad(examples.tag_ids, NO_TAG) if examples.tag_ids is not None else None,
     )
 
 
 def widen(batch: Batch, positions: int, characters: int) -> Batch:
     """The same sentences with more padding: up to so many positions, and so many characters of a word."""
+    from torch.nn import functional as F
+
     more = positions - batch.word_ids.shape[1]
     of_positions = {"word_ids": PAD_ID, "case_ids": PAD_CASE, "tag_ids": NO_TAG}
     changed: dict[str, Any] = {
@@ -106,12 +105,12 @@ def widen(batch: Batch, positions: int, characters: int) -> Batch:
     return replace(batch, **changed)
 
 
-def pad_characters(table: Ids, spellings: Ids) -> Tensor:
+def pad_characters(table: Ids, spellings: Ids) -> Ids:
     """(B, N, C) characters of the spellings (B, N), -1 being padding; C is the longest word of this batch."""
     characters = table[spellings]  # (B, N, longest of all)
     characters[spellings < 0] = PAD_ID
     used = int((characters != PAD_ID).any(axis=(0, 1)).sum())
-    return torch.from_numpy(np.ascontiguousarray(characters[:, :, :used]))
+    return np.ascontiguousarray(characters[:, :, :used])
 
 
 class Batches:

@@ -49,6 +49,15 @@ class IndexedExamples:
     def lengths(self) -> Ids:
         return np.diff(self.starts)
 
+    def pad(self, values: Ids, positions: Ids, filling: int, multiple: int = 1) -> Ids:
+        """(B, N): the values of the sentences at `positions`, padded to a multiple of `multiple`."""
+        starts, ends = self.starts[positions].tolist(), self.starts[positions + 1].tolist()
+        longest = max(end - start for start, end in zip(starts, ends, strict=True))
+        padded = np.full((len(positions), -(-longest // multiple) * multiple), filling, np.int64)
+        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            padded[row, : end - start] = values[start:end]
+        return padded
+
 
 @dataclass(frozen=True)
 class Positions:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ..data.description import check_fields as check_fields
 from ..encoders import ENCODERS
 from ..encoders.encoding import check_choice, check_size
 from ..encoders.sentence_state_lstm import INITIALISATIONS
@@ -91,16 +92,3 @@ class ModelConfig:
         """The opposite of `to_dict`; fields that are missing or unknown, or of another type, are a ValueError."""
         check_fields(cls, values)
         return cls(**values)
-
-
-def check_fields(cls: type, values: Any) -> None:
-    """Whether a dictionary read from JSON has exactly the fields of a dataclass, each of its default's type."""
-    defaults = {field.name: field.default for field in fields(cls)}
-    if not isinstance(values, dict) or values.keys() != defaults.keys():
-        names = values.keys() if isinstance(values, dict) else set()
-        different = ", ".join(sorted(map(str, defaults.keys() ^ names))) or type(values).__name__
-        raise ValueError(f"expected the fields of {cls.__name__}; missing or unknown: {different}")
-    for name, value in values.items():
-        kind = type(defaults[name])
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}")

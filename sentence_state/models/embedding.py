@@ -88,7 +88,7 @@ class CharacterFeatures(nn.Module):
 
     def forward(self, character_ids: Tensor) -> Tensor:
         words = character_ids.flatten(0, 1)  # (B * N, C)
-        if character_ids.is_cuda:  # all of them: shapes that do not depend on values, as a captured graph needs
+        if character_ids.is_cuda or torch.compiler.is_compiling():  # all: shapes that do not depend on values
             features = self.spell(words)
         else:
             words, rows = words.unique(dim=0, return_inverse=True)  # a third to a half of the words stand there twice

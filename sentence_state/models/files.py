@@ -1,89 +1,42 @@
-"""Files that are there whole or not at all: written beside their place, synced, renamed. Tensors with a checksum."""
+"""Tensors with a checksum, in safetensors files that are there whole or not at all."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..data.errors import DataError
+from ..data.files import (
+    UNFINISHED,
+    FolderError,
+    read_json,
+    remove,
+    replacing,
+    sync_folder,
+    write_json,
+    write_text,
+    writing_error,
+)
 
-UNFINISHED = ".unfinished"
-
-
-class FolderError(DataError):
-    """The folder of a model or a run cannot be read or written as asked; the message is for the user."""
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A place to write to, which becomes `path` at the end; after an error `path` is what it was before."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    try:
-        yield unfinished
-        with open(unfinished, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        sync_folder(path.parent)
-    except (OSError, SafetensorError) as error:
-        remove(unfinished)
-        raise writing_error(path, error) from error
-    except BaseException:
-        remove(unfinished)
-        raise
-
-
-def remove(path: Path) -> None:
-    """Delete a file where that can be done."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return  # a folder that became read-only: the error that brought us here says so
-
-
-def writing_error(path: Path, error: OSError | SafetensorError) -> FolderError:
-    full = getattr(error, "errno", None) == errno.ENOSPC or f"os error {errno.ENOSPC}" in str(error)
-    reason = "the disk is full" if full else (getattr(error, "strerror", None) or str(error))
-    return FolderError.at(path, f"could not be written: {reason}; nothing half-written is left")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut, on systems where folders can be synced."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write_text(path: Path, text: str) -> None:
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
-
-
-def write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_json(path: Path) -> Any:
-    """What a JSON file holds, or a FolderError."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FolderError.at(path, "no such file") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise FolderError.at(path, f"not readable as JSON ({error})") from None
+__all__ = [
+    "UNFINISHED",
+    "FolderError",
+    "read_json",
+    "read_tensors",
+    "remove",
+    "replacing",
+    "shapes_of",
+    "sync_folder",
+    "write_json",
+    "write_tensors",
+    "write_text",
+    "writing_error",
+]
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -92,7 +45,10 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     with replacing(path) as unfinished:
         unfinished.touch()
         mode = unfinished.stat().st_mode
-        save_file(tensors, unfinished, metadata={**metadata, "sha256": checksum(tensors, metadata)})
+        try:
+            save_file(tensors, unfinished, metadata={**metadata, "sha256": checksum(tensors, metadata)})
+        except SafetensorError as error:
+            raise writing_error(path, error) from error
         unfinished.chmod(mode)  # safetensors leaves files that only their owner can read
 
 

@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from ..data.batching import Batch
-from ..data.example import Example
-from ..data.tag_schemes import Span, tags_to_spans
+from ..data.predictions import Prediction, label_prediction
 from ..data.vocabulary import Vocabulary
 from ..heads import CRF, AllowedTransitions, allowed_transitions
-from .model import Prediction, SpanPrediction
 
 
 def allowed_tags(tags: Vocabulary, scheme: str | None) -> AllowedTransitions | None:
@@ -50,29 +48,10 @@ def tag_scores(crf: CRF, words: Tensor, batch: Batch, tags: Sequence[Sequence[st
     return marginals.cpu().gather(2, ids[..., None]).squeeze(2)
 
 
-def span_predictions(
-    example: Example, tags: Sequence[str], scores: Sequence[float], scheme: str | None
-) -> list[SpanPrediction]:
-    """Spans with their place in the text; a plain tag is a span of one word."""
-    text, offsets = example.located()
-    spans = [Span(i, i + 1, tag) for i, tag in enumerate(tags)] if scheme == "plain" else tags_to_spans(tags, scheme)
-    found: list[SpanPrediction] = []
-    for first, last, label in spans:
-        start, end = offsets[first][0], offsets[last - 1][1]
-        score = min(scores[first:last])
-        found.append({"start": start, "end": end, "label": label, "text": text[start:end], "score": score})
-    return found
-
-
 def best_labels(logits: Tensor, vocabulary: Vocabulary) -> list[str]:
     return [vocabulary.word(label) for label in logits.argmax(-1).tolist()]
 
 
 def label_predictions(logits: Tensor, vocabulary: Vocabulary) -> list[Prediction]:
     """(B, K) -> the best label, its probability, and those of all labels."""
-    found: list[Prediction] = []
-    for row in logits.float().softmax(-1).tolist():
-        best = max(range(len(row)), key=row.__getitem__)
-        probabilities = dict(zip(vocabulary.words, row, strict=True))
-        found.append({"label": vocabulary.word(best), "score": row[best], "spans": [], "probabilities": probabilities})
-    return found
+    return [label_prediction(row, vocabulary) for row in logits.float().softmax(-1).tolist()]

@@ -11,10 +11,11 @@ from torch.nn import functional as F
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
+from ..data.predictions import span_predictions
 from ..encoders import Encoding
 from ..heads import CRF, Classifier
 from .config import ModelConfig
-from .heads import allowed_tags, best_labels, best_tags, label_predictions, span_predictions, tag_scores, tagging_loss
+from .heads import allowed_tags, best_labels, best_tags, label_predictions, tag_scores, tagging_loss
 from .model import Decoded, Model, Prediction
 
 

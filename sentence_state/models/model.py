@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self, TypedDict, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import torch
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from ..data.batching import Batch, Batches
 from ..data.example import Example
 from ..data.indexing import Vocabularies, index_examples
+from ..data.predictions import Prediction as Prediction
+from ..data.predictions import SpanPrediction as SpanPrediction
+from ..data.predictions import read_text, read_texts
 from ..data.tag_schemes import detect_scheme
 from ..data.tokenizer import Tokenizer
 from ..data.vocabulary import Vocabulary
@@ -20,26 +23,6 @@ from ..encoders import ENCODERS, Encoding, SentenceStateLSTM
 from . import pretrained
 from .config import ModelConfig
 from .embedding import WordEmbedding
-
-
-class SpanPrediction(TypedDict):
-    """text[start:end] is `text`; `score` is the least certain word's probability."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    score: float
-
-
-class Prediction(TypedDict, total=False):
-    """The one shape of all answers, ready for JSON. `label` and `score` are None for a tagger, `spans` is empty for a
-    classifier; `probabilities` of all labels where there is a label."""
-
-    label: str | None
-    score: float | None
-    probabilities: dict[str, float]
-    spans: list[SpanPrediction]
 
 
 class Decoded(NamedTuple):
@@ -138,7 +121,7 @@ class Model(nn.Module):
 
     def predict(self, texts: Sequence[str | Sequence[str]], batch_size: int = 32) -> list[Prediction]:
         """Answers for raw texts or for lists of words, in their order."""
-        return self.answer([self.example(text, row) for row, text in enumerate(self.check_texts(texts))], batch_size)
+        return self.answer(read_texts(texts, self.tokenizer), batch_size)
 
     def answer(self, examples: Sequence[Example], batch_size: int = 32) -> list[Prediction]:
         """`predict` for texts that are cut into words already."""
@@ -182,21 +165,9 @@ class Model(nn.Module):
         finally:
             self.train(training)
 
-    def example(self, text: str | Sequence[str], row: int) -> Example:
-        if isinstance(text, str):
-            tokens = self.tokenizer.tokenize(text)
-            words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
-            example = Example(words, text=text, offsets=offsets)
-        else:
-            example = Example(list(text))
-        if not example.words:
-            raise ValueError(f"text {row} has no words: {text!r}")
-        return example
-
-    def check_texts(self, texts: Sequence[str | Sequence[str]]) -> Sequence[str | Sequence[str]]:
-        if isinstance(texts, str):
-            raise ValueError(f"expected a list of texts, got one string: predict([{texts[:40]!r}])")
-        return texts
+    def example(self, text: str | Sequence[str], row: int = 0) -> Example:
+        """A raw text cut into words, or a list of words as it is; `row` names it where it has no words."""
+        return read_text(text, row, self.tokenizer)
 
     # ---- on disk --------------------------------------------------------------------------------
 

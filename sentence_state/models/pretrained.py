@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import tempfile
 from dataclasses import asdict
@@ -15,19 +13,18 @@ import numpy
 import safetensors
 import torch
 
-from ..data.errors import DataError
-from ..data.indexing import Vocabularies
+from ..data.description import CONFIG as CONFIG
+from ..data.description import FORMAT_VERSION as FORMAT_VERSION
+from ..data.description import VOCABULARIES, description_hash, read_config, read_vocabularies
+from ..data.files import FolderError, write_json, write_text
 from ..data.tokenizer import Tokenizer
-from ..data.vocabulary import Vocabulary
-from .config import ModelConfig, check_fields
-from .files import FolderError, read_json, read_tensors, shapes_of, write_json, write_tensors, write_text
+from .config import ModelConfig
+from .files import read_tensors, shapes_of, write_tensors
 
 if TYPE_CHECKING:
     from .model import Model
 
-FORMAT_VERSION = 1
-CONFIG, WEIGHTS, VERSIONS = "config.json", "model.safetensors", "versions.json"
-VOCABULARIES = ("words", "characters", "labels", "tags")  # <name>.json
+WEIGHTS, VERSIONS = "model.safetensors", "versions.json"
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 
@@ -69,12 +66,8 @@ def describe(model: Model) -> dict[str, Any]:
 
 
 def fingerprint(model: Model) -> str:
-    """The same for models whose weights can be exchanged: config, vocabularies, tokenizer."""
-    digest = hashlib.sha256(json.dumps(describe(model), sort_keys=True).encode())
-    for name in VOCABULARIES:
-        vocabulary = getattr(model.vocabularies, name)
-        digest.update(vocabulary.hash().encode() if vocabulary is not None else b"-")
-    return digest.hexdigest()
+    """The same for models whose weights can be exchanged."""
+    return description_hash(describe(model), model.vocabularies)
 
 
 def versions() -> dict[str, str]:
@@ -124,57 +117,6 @@ def load_weights(model: Model, folder: Path) -> None:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise FolderError.at(folder / WEIGHTS, f"does not fit {CONFIG} ({error})") from None
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    config: dict[str, Any] = read_json(path)
-    version = config.get("format_version") if isinstance(config, dict) else None
-    if type(version) is not int or version < 1:
-        raise FolderError.at(path, "no config of sentence-state: it has no format_version")
-    if version > FORMAT_VERSION:
-        raise FolderError.at(
-            path,
-            f"written by a newer version of sentence-state (format {version}, this one reads up to {FORMAT_VERSION}); "
-            "pip install --upgrade sentence-state",
-        )
-    wanted = {
-        "class": str,
-        "model": dict,
-        "tag_scheme": (str, type(None)),
-        "tokenizer": dict,
-        "vocabularies": list,
-    }
-    for name, kind in wanted.items():
-        if not isinstance(config.get(name, ...), kind):  # type: ignore[arg-type]
-            raise FolderError.at(path, f"{name!r} is missing or of the wrong type")
-    if config["tag_scheme"] not in (None, "plain", "bio", "bioes"):
-        raise FolderError.at(path, f"tag_scheme must be null, plain, bio or bioes, got {config['tag_scheme']!r}")
-    try:
-        check_fields(Tokenizer, config["tokenizer"])
-    except ValueError as error:
-        raise FolderError.at(path, f"tokenizer: {error}") from None
-    return config
-
-
-def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
-    found: dict[str, Vocabulary] = {}
-    for name in VOCABULARIES:  # never a name out of config.json: no path leads out of the folder
-        if name not in config["vocabularies"]:
-            continue
-        path = folder / f"{name}.json"
-        try:
-            found[name] = Vocabulary.load(path)
-        except DataError as error:
-            raise FolderError(str(error)) from None
-        except (AttributeError, OSError, RecursionError) as error:
-            raise FolderError.at(path, f"no vocabulary of sentence-state ({error})") from None
-        if not all(isinstance(word, str) for word in found[name].words):
-            raise FolderError.at(path, "no vocabulary of sentence-state: every word must be a string")
-    if "words" not in found:
-        raise FolderError.at(folder / CONFIG, "names no vocabulary of words")
-    case_size = config["model"].get("case_size")
-    return Vocabularies(**found, case=isinstance(case_size, int) and case_size > 0)
 
 
 def class_named(name: str, expected: type[AnyModel], folder: Path) -> type[AnyModel]:

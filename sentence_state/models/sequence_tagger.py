@@ -10,9 +10,10 @@ from torch import Tensor
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
+from ..data.predictions import span_predictions
 from ..heads import CRF
 from .config import ModelConfig
-from .heads import allowed_tags, best_tags, span_predictions, tag_scores, tagging_loss
+from .heads import allowed_tags, best_tags, tag_scores, tagging_loss
 from .model import Decoded, Model, Prediction
 
 

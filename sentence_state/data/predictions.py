@@ -1,0 +1,71 @@
+"""Texts -> Examples, and what a model says of them -> Prediction: the same for every way to run a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from .example import Example
+from .tag_schemes import Span, tags_to_spans
+from .tokenizer import Tokenizer
+from .vocabulary import Vocabulary
+
+
+class SpanPrediction(TypedDict):
+    """text[start:end] is `text`; `score` is the least certain word's probability."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    score: float
+
+
+class Prediction(TypedDict, total=False):
+    """The one shape of all answers, ready for JSON. `label` and `score` are None for a tagger, `spans` is empty for a
+    classifier; `probabilities` of all labels where there is a label."""
+
+    label: str | None
+    score: float | None
+    probabilities: dict[str, float]
+    spans: list[SpanPrediction]
+
+
+def read_texts(texts: Sequence[str | Sequence[str]], tokenizer: Tokenizer) -> list[Example]:
+    """Raw texts cut into words, or lists of words as they are."""
+    if isinstance(texts, str):
+        raise ValueError(f"expected a list of texts, got one string: predict([{texts[:40]!r}])")
+    return [read_text(text, row, tokenizer) for row, text in enumerate(texts)]
+
+
+def read_text(text: str | Sequence[str], row: int, tokenizer: Tokenizer) -> Example:
+    if isinstance(text, str):
+        tokens = tokenizer.tokenize(text)
+        words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
+        example = Example(words, text=text, offsets=offsets)
+    else:
+        example = Example(list(text))
+    if not example.words:
+        raise ValueError(f"text {row} has no words: {text!r}")
+    return example
+
+
+def label_prediction(probabilities: Sequence[float], vocabulary: Vocabulary) -> Prediction:
+    """The best label, its probability, and those of all labels."""
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
+    named = dict(zip(vocabulary.words, probabilities, strict=True))
+    return {"label": vocabulary.word(best), "score": probabilities[best], "spans": [], "probabilities": named}
+
+
+def span_predictions(
+    example: Example, tags: Sequence[str], scores: Sequence[float], scheme: str | None
+) -> list[SpanPrediction]:
+    """Spans with their place in the text; a plain tag is a span of one word."""
+    text, offsets = example.located()
+    spans = [Span(i, i + 1, tag) for i, tag in enumerate(tags)] if scheme == "plain" else tags_to_spans(tags, scheme)
+    found: list[SpanPrediction] = []
+    for first, last, label in spans:
+        start, end = offsets[first][0], offsets[last - 1][1]
+        score = min(scores[first:last])
+        found.append({"start": start, "end": end, "label": label, "text": text[start:end], "score": score})
+    return found
