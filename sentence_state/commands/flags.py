@@ -23,6 +23,7 @@ Gates = Annotated[Literal["paper", "sharp"] | None, arg(help_behavior_hint="")]
 Characters = Annotated[Literal["none", "BiLSTM", "CNN"] | None, arg(help_behavior_hint="")]
 Readout = Annotated[Literal["sentence", "attention", "max", "steps"] | None, arg(help_behavior_hint="")]
 Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
+Quantize = Annotated[Literal["int8"] | None, arg(help_behavior_hint="")]
 Run = Positional[Annotated[Path, arg(metavar="RUN")]]
 
 
@@ -222,6 +223,23 @@ class Predict:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write a trained model for use elsewhere, and compare its answers with the model's own.
+
+    sentence-state export runs/ner --format onnx --quantize int8
+    """
+
+    run: Run
+    """Folder of a trained model."""
+    format: Literal["onnx", "torch"] = "onnx"
+    """onnx: for sentence_state.runtime, onnxruntime and numpy alone; torch: a program for torch.export.load."""
+    quantize: Quantize = None
+    """Weights of the S-LSTM as 8-bit integers: a quarter of the bytes, faster, answers differ a little."""
+    out: Folder = None
+    """The folder to make; RUN/onnx, RUN/onnx-int8 or RUN/torch by default."""
+
+
+@dataclass(frozen=True)
 class Demo:
     """Train on the embedded sample in about a minute: intents and slots by one S-LSTM, beside a BiLSTM."""
 
@@ -283,6 +301,7 @@ Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Predict, subcommand("predict")]
+    | Annotated[Export, subcommand("export")]
     | Annotated[Serve, subcommand("serve")]
     | Annotated[Demo, subcommand("demo")]
     | Annotated[Reproduce, subcommand("reproduce")]

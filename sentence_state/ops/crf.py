@@ -57,6 +57,8 @@ def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
 
 def label_marginals(chain: Chain, lengths: Tensor) -> Tensor:
     """P(y_i | h) -> (B, N, K), zero at padding. Without a gradient."""
+    if _is_exporting():
+        return _scanned_marginals(_detached(chain), lengths)
     labels: Tensor = _marginals(*_detached(chain), lengths, False)[0]
     return labels
 
@@ -202,6 +204,31 @@ def _marginals(
 def _(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor, pairs: bool) -> tuple[Tensor, Tensor]:
     B, N, K = emission.shape
     return emission.new_empty(B, N, K), emission.new_empty(B if pairs else 0, N, K, K)
+
+
+def _scanned_marginals(chain: Chain, lengths: Tensor) -> Tensor:
+    """`label_marginals` in torch's own operators, for an exported program: P(y_i) = sum over y_{i+1} of
+    P(y_i | y_{i+1}) P(y_{i+1}), from the last word to the first."""
+    emission, transition = chain.emission.clamp(min=FORBIDDEN), chain.transition.clamp(min=FORBIDDEN)
+    word = torch.arange(emission.shape[1], device=lengths.device)  # (N,)
+    is_first = word[:, None, None] == 0  # (N, 1, 1)
+    is_last = (word[:, None] == lengths - 1)[..., None]  # (N, B, 1)
+
+    def forward(alpha: Tensor, emission: Tensor, transition: Tensor, is_first: Tensor) -> tuple[Tensor, Tensor]:
+        alpha = torch.where(is_first, 0, (alpha[:, :, None] + transition).logsumexp(1)) + emission
+        return alpha, alpha.clone()
+
+    def backward(label: Tensor, conditional: Tensor, is_last: Tensor) -> tuple[Tensor, Tensor]:
+        label = torch.where(is_last, last, (conditional * label[:, None]).sum(2))
+        return label, label.clone()
+
+    moves = (emission.transpose(0, 1), transition.transpose(0, 1), is_first)
+    _, alpha = _scan(forward, emission[:, 0] * 0, moves)  # (N, B, K)
+    last = (_at_last(alpha.transpose(0, 1), lengths) + chain.end).clamp(min=FORBIDDEN).softmax(1)  # (B, K)
+    following = transition[:, (word + 1) % word.shape[0]].transpose(0, 1)  # (N, B, K, K): to word i+1
+    conditional = (alpha[..., None] + following).clamp(min=FORBIDDEN).softmax(2)
+    _, labels = _scan(backward, last * 0, (conditional, is_last), reverse=True)
+    return labels.transpose(0, 1)
 
 
 def _at_last(x: Tensor, lengths: Tensor) -> Tensor:
