@@ -2,11 +2,57 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sentence_state import SentenceStateLSTM
+from sentence_state.data.example import Example
+from sentence_state.data.vocabulary import SPECIALS, Vocabulary
+from sentence_state.encoders import ENCODERS, Encoder
+
+H, STEPS = 300, 9
+REFERENCE = "S-LSTM, reference"
+MODELS = ("S-LSTM", "BiLSTM", "2 stacked BiLSTM", "Transformer (N=8)", "CNN", REFERENCE)
+
+TARGETS = [(10, 24), (10, 256), (10, 1024), (64, 256), (256, 24)]  # batch x words
+GRID = [(batch, words) for batch in (1, 10, 64, 256) for words in (8, 24, 64, 256, 1024, 2048)]
+MOST_WORDS = {"bfloat16": 256 * 2048, "float32": 10 * 2048}  # beyond, one round would take seconds
+MOST_REFERENCE_WORDS = 64 * 256  # keeps every gate of every step
+
+WORDS = 20_000  # of the vocabulary
+
+
+def grid(dtype: str) -> list[tuple[int, int]]:
+    """The target shapes, then the others from few words to many."""
+    others = sorted(set(GRID) - set(TARGETS), key=lambda shape: (shape[0] * shape[1], shape))
+    return [shape for shape in (*TARGETS, *others) if shape[0] * shape[1] <= MOST_WORDS[dtype]]
+
+
+def make_encoder(name: str, dtype: torch.dtype) -> Encoder:
+    if name == REFERENCE:
+        return SentenceStateLSTM(H, H, STEPS, device="cuda", dtype=dtype, backend="reference")
+    return ENCODERS[name](H, H, device="cuda", dtype=dtype)
+
+
+@cache
+def mr_shaped_examples(sentences: int = 8530) -> tuple[list[Example], Vocabulary]:
+    """Sentences as long as those of MR's training set (8,530 of 1 to 59 words, mean 21.0, deviation 9.4), their words
+    drawn by Zipf's law from a vocabulary of 20,000."""
+    rng = np.random.default_rng(0)
+    names = [f"w{rank}" for rank in range(WORDS - len(SPECIALS))]
+    share = 1 / np.arange(10, len(names) + 10)
+    lengths = rng.normal(21.0, 9.4, sentences).round().clip(1, 59).astype(int)
+    drawn = rng.choice(len(names), lengths.sum(), p=share / share.sum())
+    parts = np.split(drawn, np.cumsum(lengths)[:-1])
+    labels = rng.choice(["negative", "positive"], sentences)
+    examples = [
+        Example([names[word] for word in part], label=str(label)) for part, label in zip(parts, labels, strict=True)
+    ]
+    return examples, Vocabulary(names)
 
 
 class SevenProducts(nn.Module):

@@ -1,51 +1,116 @@
-"""python -m benchmarks plots: the README's figure, drawn from benchmarks/results/gpu.jsonl."""
+"""python -m benchmarks plots: the README's figures, drawn from benchmarks/results/gpu.jsonl."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .measure import RESULTS
+from .cases import MODELS, REFERENCE
+from .measure import RESULTS, read
+
+Row = dict[str, Any]
+
+OURS = "S-LSTM"
+LABELS = {OURS: "S-LSTM, 9 steps", "BiLSTM": "BiLSTM (cuDNN)", "2 stacked BiLSTM": "2 stacked BiLSTM (cuDNN)"}
+LABELS[REFERENCE] = "S-LSTM in plain PyTorch"
+COLOURS = dict(zip(MODELS, ("#0b6e99", "#555555", "#a5a5a5", "#c77d1e", "#5b8c3e", "#7fb7cf"), strict=True))
+MARKERS = dict(zip(MODELS, "osDv^x", strict=True))
 
 
-def newest(batch: int, dtype: str) -> list[dict[str, Any]]:
-    """The latest row of every length, shortest first."""
-    rows = [json.loads(line) for line in (RESULTS / "gpu.jsonl").read_text().splitlines()]
-    latest = {row["words"]: row for row in rows if row["batch"] == batch and row["dtype"] == dtype}
-    return [latest[words] for words in sorted(latest)]
-
-
-def main(batch: int = 10, dtype: str = "bfloat16") -> None:
-    """Time against length, forward and forward + backward, S-LSTM beside cuDNN's BiLSTM.
+def main(batch: int = 10, dtype: str = "bfloat16", results: Path = RESULTS, out: Path = RESULTS) -> None:
+    """Time against length, memory against length, speed against batch: three PNG files.
 
     Args:
-        batch: sentences in a batch.
+        batch: sentences in a batch, where length is what changes.
         dtype: bfloat16 or float32.
+        results: folder of gpu.jsonl.
+        out: folder of the figures.
     """
+    rows = newest(read("gpu", results), dtype)
+    if not rows:
+        raise SystemExit(f"no rows of {dtype} in {results / 'gpu.jsonl'}: run python -m benchmarks gpu first")
+    draw = {"time_against_length": time, "memory_against_length": memory, "speed_against_batch": speed}
+    out.mkdir(exist_ok=True, parents=True)
+    for name, function in draw.items():
+        figure = function(rows, batch)
+        figure.savefig(out / f"{name}.png", dpi=110)
+        print(out / f"{name}.png")
+
+
+def newest(rows: list[Row], dtype: str) -> list[Row]:
+    """The latest row of every shape, of the card that was measured last."""
+    rows = [row for row in rows if row["dtype"] == dtype]
+    latest = {(row["batch"], row["words"]): row for row in rows if row["device"] == rows[-1]["device"]}
+    return [latest[shape] for shape in sorted(latest)]
+
+
+def time(rows: list[Row], batch: int) -> Any:
+    rows = [row for row in rows if row["batch"] == batch]
+    figure, axes = panels(f"{batch} sentences, in CUDA graphs", rows, 2)
+    for axis, kind in zip(axes, ("forward", "forward + backward"), strict=True):
+        lines(axis, rows, "words", lambda row, name, kind=kind: row[kind].get(name, {}).get("ms"))
+        for row in rows:
+            text, height = f"{row[f'{kind}, ratio']['BiLSTM']:.1f}x", row[kind][OURS]["ms"]
+            style = {"textcoords": "offset points", "color": COLOURS[OURS], "fontsize": 8}
+            axis.annotate(text, (row["words"], height), xytext=(3, -11), **style)
+        axis.set(title=f"{kind} (numbers: BiLSTM's time / ours)", xlabel="words in a sentence")
+    axes[0].set_ylabel("milliseconds")
+    return figure
+
+
+def memory(rows: list[Row], batch: int) -> Any:
+    rows = [row for row in rows if row["batch"] == batch]
+    figure, (axis,) = panels(f"{batch} sentences", rows, 1)
+    lines(axis, rows, "words", lambda row, name: row["peak MB"].get(name))
+    axis.set(title="peak memory of forward + backward", xlabel="words in a sentence", ylabel="MB")
+    return figure
+
+
+def speed(rows: list[Row], _: int) -> Any:
+    """Words a second in training, at two lengths."""
+    lengths = sorted({row["words"] for row in rows} & {24, 256})
+    figure, axes = panels("forward + backward in CUDA graphs", rows, len(lengths))
+    for axis, words in zip(axes, lengths, strict=True):
+        of_length = [row for row in rows if row["words"] == words]
+        lines(axis, of_length, "batch", words_a_second)
+        axis.set(title=f"{words} words in a sentence", xlabel="sentences in a batch")
+    axes[0].set_ylabel("words a second")
+    return figure
+
+
+def words_a_second(row: Row, name: str) -> float | None:
+    times = row["forward + backward"].get(name)
+    return row["batch"] * row["words"] / times["ms"] * 1e3 if times else None
+
+
+def panels(what: str, rows: list[Row], number: int) -> tuple[Any, list[Any]]:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = newest(batch, dtype)
-    words = [row["words"] for row in rows]
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
-    for axis, kind in zip(axes, ("forward", "forward + backward"), strict=True):
-        for name, label, colour in (("BiLSTM", "BiLSTM (cuDNN)", "#888888"), ("S-LSTM", "S-LSTM, 9 steps", "#0b6e99")):
-            axis.plot(words, [row[kind][name]["ms"] for row in rows], marker="o", label=label, color=colour)
-        for row in rows:
-            text, height = f"{row[f'{kind}, ratio']['BiLSTM']:.1f}x", row[kind]["S-LSTM"]["ms"]
-            axis.annotate(text, (row["words"], height), xytext=(4, -12), textcoords="offset points", color="#0b6e99")
-        axis.set(title=kind, xscale="log", yscale="log", xlabel="words in a sentence")
-        axis.set_xticks(words, [str(count) for count in words], minor=False)
-        axis.minorticks_off()
-        axis.margins(0.14)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("milliseconds")
-    axes[0].legend(frameon=False)
-    first = rows[0]
-    figure.suptitle(f"{batch} sentences, H = 300, {dtype}, {first['device']}, {first['date'][:10]}", fontsize=10)
-    path = Path(RESULTS / "time_against_length.png")
-    figure.savefig(path, dpi=110)
-    print(path)
+    figure, axes = pyplot.subplots(
+        1, number, figsize=(5.2 * number, 3.8), sharey=True, layout="constrained", squeeze=False
+    )
+    first = max(rows, key=lambda row: row["date"])
+    figure.suptitle(f"{what}, H = 300, {first['dtype']}, {first['device']}, {first['date'][:10]}", fontsize=9)
+    return figure, list(axes[0])
+
+
+def lines(axis: Any, rows: list[Row], x: str, y: Callable[[Row, str], float | None]) -> None:
+    """A line for each encoder that was measured, on logarithmic axes whose ticks are the measured values."""
+    for name in reversed(MODELS):
+        points = [(row[x], value) for row in rows if (value := y(row, name)) is not None]
+        if points:
+            style = {"color": COLOURS[name], "marker": MARKERS[name], "linewidth": 2.2 if name == OURS else 1.2}
+            axis.plot(*zip(*points, strict=True), label=LABELS.get(name, name), markersize=4, **style)
+    ticks = sorted({row[x] for row in rows})
+    axis.set(xscale="log", yscale="log")
+    axis.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
+    axis.minorticks_off()
+    axis.margins(0.12)
+    axis.grid(alpha=0.3)
+    if axis.get_subplotspec().is_first_col():
+        handles, labels = axis.get_legend_handles_labels()
+        axis.legend(handles[::-1], labels[::-1], frameon=False, fontsize=8)
