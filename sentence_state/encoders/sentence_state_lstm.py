@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..ops.equations import Weights, length_mask
+from ..ops.halting import halting_recurrence
 from ..ops.recurrence import BACKENDS, Step, drop, initial_state, input_term, mean_word, recurrence, step
 from ..ops.released import released_initial_state, released_recurrence, released_sentence, released_step
 from .encoding import Encoder, Encoding, check_choice, check_size, read_input
@@ -42,6 +43,8 @@ class SentenceStateLSTM(Encoder):
     gates: "paper" (sigmoid, then softmax) or "sharp" (softmax alone: a gate can open and close fully).
     step_dropout: dropout on the h and g that the next step reads, with one mask for all steps.
     initialisation: of every H x H block of W, V and the sentence's matrices, "glorot" or "orthogonal".
+    halting: in evaluation a sentence takes no further step when its state g changes by no more than this (the root of
+        the mean square of its H changes); 0, the default: all steps. An attribute that may be set at any time.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
@@ -56,6 +59,7 @@ class SentenceStateLSTM(Encoder):
         *,
         gates: str = "paper",
         step_dropout: float = 0.0,
+        halting: float = 0.0,
         variant: str = "paper",
         initialisation: str = "glorot",
         bias: bool = True,
@@ -83,6 +87,7 @@ class SentenceStateLSTM(Encoder):
         self.num_steps, self.window, self.sentence_nodes = num_steps, window, sentence_nodes
         self.gates, self.step_dropout, self.variant, self.backend = gates, step_dropout, variant, backend
         self.initialisation = initialisation
+        self.halting = check_halting(halting, variant, sentence_nodes)
 
         H, k = hidden_size, sentence_nodes
         read, blocks = (3, 6) if variant == "released" else (2 * window + 1, 2 * window + 4 + k)
@@ -143,7 +148,10 @@ class SentenceStateLSTM(Encoder):
         if num_steps is not None:
             check_size("num_steps", num_steps)
         x, lengths, unbatched = read_input(x, lengths, mask, self.input_size)
-        words, sentence = self.run(x, lengths, num_steps, need_words, need_sentence)[:2]
+        if self.halting and not self.training:
+            words, sentence, _ = self.run_until(x, lengths, self.halting, num_steps)
+        else:
+            words, sentence = self.run(x, lengths, num_steps, need_words, need_sentence)[:2]
         if unbatched:
             words, sentence = words.squeeze(0), sentence.squeeze(0)
         return Encoding(words if need_words else cast(Tensor, None), sentence if need_sentence else cast(Tensor, None))
@@ -172,6 +180,19 @@ class SentenceStateLSTM(Encoder):
             if self.sentence_nodes == 0:
                 return state.h, mean_word(state.h, mask), mean_word(state.c, mask)
             return state.h, state.g[:, 0], state.c_g[:, 0]
+
+    def run_until(
+        self, x: Tensor, lengths: Tensor | None, halting: float, num_steps: int | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`run` with steps until the sentence state no longer changes: h (B, N, H), g (B, H) and the number of steps
+        that each sentence took (B,). Always in plain PyTorch, without a gradient."""
+        check_halting(halting, self.variant, self.sentence_nodes)
+        x, weights = self._prepare(x)
+        weights = Weights(*(weight.to(x.dtype) for weight in weights))
+        mask = None if lengths is None else length_mask(lengths, x.shape[1])
+        with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
+            state, steps = halting_recurrence(x, mask, weights, num_steps or self.num_steps, self.gates, halting)
+        return state.h, state.g[:, 0], steps
 
     def encode_steps(self, x: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Encoding:
         """Words (B, N, H) after the last step, and the first sentence node after every step, (B, T, H): for attention
@@ -263,6 +284,14 @@ class SentenceStateLSTM(Encoder):
                 g[1:],
             )
         return Trace(h, c, g, c_g, mixed, o, from_words, from_nodes, o_g)
+
+
+def check_halting(halting: float, variant: str, sentence_nodes: int) -> float:
+    if not halting >= 0:
+        raise ValueError(f"halting must be 0 (off) or a threshold above it, got {halting}")
+    if halting and (variant != "paper" or not sentence_nodes):
+        raise ValueError('halting watches the sentence state: it needs variant="paper" and a sentence node')
+    return halting
 
 
 def blocks_of(matrix: Tensor, size: int) -> list[Tensor]:

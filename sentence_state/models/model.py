@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -20,6 +21,7 @@ from ..data.tag_schemes import detect_scheme
 from ..data.tokenizer import Tokenizer
 from ..data.vocabulary import Vocabulary
 from ..encoders import ENCODERS, Encoding, SentenceStateLSTM
+from ..encoders.sentence_state_lstm import check_halting
 from . import pretrained
 from .config import ModelConfig
 from .embedding import WordEmbedding
@@ -119,9 +121,31 @@ class Model(nn.Module):
 
     # ---- predictions ----------------------------------------------------------------------------
 
-    def predict(self, texts: Sequence[str | Sequence[str]], batch_size: int = 32) -> list[Prediction]:
-        """Answers for raw texts or for lists of words, in their order."""
-        return self.answer(read_texts(texts, self.tokenizer), batch_size)
+    def predict(
+        self, texts: Sequence[str | Sequence[str]], batch_size: int = 32, *, halting: float = 0.0
+    ) -> list[Prediction]:
+        """Answers for raw texts or for lists of words, in their order.
+
+        halting: an S-LSTM takes no further step for a sentence whose state changes by no more than this; 0: all steps.
+        """
+        with self.halting(halting):
+            return self.answer(read_texts(texts, self.tokenizer), batch_size)
+
+    @contextmanager
+    def halting(self, threshold: float) -> Iterator[None]:
+        """While it lasts, the encoder stops early (`SentenceStateLSTM.halting`); 0 leaves it as it is."""
+        if not threshold:
+            yield
+            return
+        if not isinstance(self.encoder, SentenceStateLSTM) or self.config.readout == "steps":
+            what = "a read-out of all steps" if self.config.readout == "steps" else self.config.encoder
+            raise ValueError(f"halting is for an S-LSTM, whose steps it saves; got {what}")
+        before = self.encoder.halting
+        self.encoder.halting = check_halting(threshold, self.config.variant, self.config.sentence_nodes)
+        try:
+            yield
+        finally:
+            self.encoder.halting = before
 
     def answer(self, examples: Sequence[Example], batch_size: int = 32) -> list[Prediction]:
         """`predict` for texts that are cut into words already."""
@@ -176,9 +200,15 @@ class Model(nn.Module):
         pretrained.save(self, folder)
 
     @classmethod
-    def from_pretrained(cls, folder: str | PathLike[str], device: torch.device | str = "cpu") -> Self:
-        """A model as it was saved; a FolderError says what is wrong with the folder."""
-        return pretrained.load(folder, cls, device)
+    def from_pretrained(
+        cls, folder: str | PathLike[str], device: torch.device | str = "cpu", precision: str = "float32"
+    ) -> Self:
+        """A model as it was saved; a FolderError says what is wrong with the folder.
+
+        precision: "float32", or "bfloat16" for weights and states of half the bytes, to predict with; the CRF and the
+        probabilities stay in float32. For int8 on a CPU there is `sentence-state export --quantize int8`.
+        """
+        return pretrained.load(folder, cls, device, precision)
 
     def push_to_hub(self, name: str, **options: Any) -> str:
         """Upload to the Hugging Face hub (the extra "hub"); returns the address."""

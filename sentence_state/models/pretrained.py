@@ -18,12 +18,14 @@ from ..data.description import FORMAT_VERSION as FORMAT_VERSION
 from ..data.description import VOCABULARIES, description_hash, read_config, read_vocabularies
 from ..data.files import FolderError, write_json, write_text
 from ..data.tokenizer import Tokenizer
+from ..encoders.encoding import check_choice
 from .config import ModelConfig
 from .files import read_tensors, shapes_of, write_tensors
 
 if TYPE_CHECKING:
     from .model import Model
 
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 WEIGHTS, VERSIONS = "model.safetensors", "versions.json"
 
 AnyModel = TypeVar("AnyModel", bound="Model")
@@ -84,8 +86,14 @@ def versions() -> dict[str, str]:
     }
 
 
-def load(folder: str | PathLike[str], expected: type[AnyModel], device: torch.device | str = "cpu") -> AnyModel:
+def load(
+    folder: str | PathLike[str],
+    expected: type[AnyModel],
+    device: torch.device | str = "cpu",
+    precision: str = "float32",
+) -> AnyModel:
     """A model of the class `expected`, or of any class when that is `Model` itself, in evaluation mode."""
+    check_choice("precision", precision, tuple(PRECISIONS))
     folder = Path(folder)
     if not folder.is_dir():
         raise FolderError.at(folder, "no such folder")
@@ -105,7 +113,7 @@ def load(folder: str | PathLike[str], expected: type[AnyModel], device: torch.de
     except (ValueError, TypeError, RuntimeError, OverflowError, MemoryError) as error:
         raise FolderError.at(folder / CONFIG, f"describes no model ({error})") from None
     load_weights(model, folder)
-    return model.to(device).eval()
+    return model.to(device, PRECISIONS[precision]).eval()
 
 
 def load_weights(model: Model, folder: Path) -> None:

@@ -226,3 +226,19 @@ def test_push_to_hub_uploads_the_folder_and_asks_for_the_extra_where_it_is_missi
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r'pip install "sentence-state\[hub\]"'):
         joint().push_to_hub("me/model")
+
+
+@pytest.mark.parametrize("encoder", ["S-LSTM", "BiLSTM", "CNN", "Transformer (N=6)"])
+def test_bfloat16_answers_nearly_the_same(encoder, tmp_path):
+    model = joint(encoder=encoder, characters="CNN", case_size=2)
+    model.save_pretrained(tmp_path)
+    half = JointModel.from_pretrained(tmp_path, precision="bfloat16")
+    assert {parameter.dtype for parameter in half.parameters()} == {torch.bfloat16}
+    for exact, rounded in zip(model.predict(TEXTS), half.predict(TEXTS), strict=True):
+        assert exact["probabilities"] == pytest.approx(rounded["probabilities"], abs=0.02)
+        assert exact["probabilities"] != rounded["probabilities"]
+
+
+def test_an_unknown_precision_is_refused(folder):
+    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', got 'int4'"):
+        Model.from_pretrained(folder, precision="int4")
