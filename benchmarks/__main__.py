@@ -1,14 +1,20 @@
-"""python -m benchmarks encoders | gpu | plots"""
+"""python -m benchmarks encoders | gpu | inference | halting | plots"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import encoders, gpu, plots
+from . import encoders, gpu, halting, inference, plots
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
-        {"encoders": encoders.main, "gpu": gpu.main, "plots": plots.main},
+        {
+            "encoders": encoders.main,
+            "gpu": gpu.main,
+            "inference": inference.main,
+            "halting": halting.main,
+            "plots": plots.main,
+        },
         prog="python -m benchmarks",
         sort_subcommands=False,
     )
