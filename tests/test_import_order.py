@@ -74,7 +74,8 @@ def test_importing_needs_no_triton_and_no_extra():
 
 
 def test_importing_takes_less_than_300_ms_beyond_torch():
-    code = "import torch, time; start = time.time(); from sentence_state import *; print(time.time() - start)"
+    code = "import torch, time; start = time.process_time(); from sentence_state import *; "
+    code += "print(time.process_time() - start)"  # of the processor: other tests run beside this one
     assert min(float(run(code)) for _ in range(3)) < 0.3
 
 
