@@ -293,6 +293,8 @@ class Reproduce:
     device: Annotated[str, arg(metavar="NAME")] = "auto"
     smoke: Switch = False
     """Tiny models and slices of the data, minutes on a CPU: it shows that all works, not how well."""
+    skip_times: Switch = False
+    """Leave out what is measured alone after the training runs: times and memory."""
     report_only: Switch = False
     """Train nothing, write the report of what is finished."""
 

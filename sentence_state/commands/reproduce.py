@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from rich import box
-from rich.table import Table
+from rich.console import Console
 
 from ..data.benchmarks import SOURCES, is_here
-from ..experiments.catalogue import EXPERIMENTS
-from ..experiments.experiment import Experiment, Plan
-from ..experiments.grid import grid
+from ..experiments.catalogue import NAMES, Target, about, find
+from ..experiments.experiment import Plan
 from ..experiments.material import Place, vectors_name
+from ..experiments.rendering import markdown_table, write_report
+from ..experiments.report import make_report
 from ..experiments.store import Store
-from ..experiments.summaries import Records, summarise
-from ..experiments.workers import Crew, run_all
+from ..experiments.summaries import Records
+from ..experiments.workers import Crew, measure_all, run_all
 from .console import make_console
 from .flags import Reproduce, UsageError
 from .load import check_device
@@ -27,24 +29,17 @@ UNFINISHED = 1  # exit code
 def reproduce(flags: Reproduce) -> int:
     console = make_console()
     if flags.targets == ("list",):
-        for name, make in EXPERIMENTS.items():
-            console.print(f"{name:9} {(make.__doc__ or '').strip()}")
+        for name in NAMES:
+            console.print(f"{name:9} {about(name)}")
         return 0
     check(flags)
     plan = make_plan(flags)
-    experiments = [find(target, plan) for target in expand(flags.targets)]
+    targets = [find(name, plan) for name in expand(flags.targets)]
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    left = []
-    if not flags.report_only:
-        place = Place(flags.data_dir, flags.embeddings, str(check_device(flags.device)))
-        runs = [run for experiment in experiments for run in experiment.runs()]
-        left = run_all(runs, folder, Crew(flags.jobs, place), console.print)
-    records = Store(folder).records()
-    for experiment in experiments:
-        console.print(table_of(experiment, records, flags.smoke))
-    if left:
-        console.print(f"{len(left)} runs are not finished; the same command goes on with them")
-    return UNFINISHED if left else 0
+    finished = flags.report_only or work(flags, targets, folder, console)
+    if int(os.environ.get("RANK", 0)) == 0:  # under torchrun, one process is enough to write
+        report(plan, targets, folder, console)
+    return 0 if finished else UNFINISHED
 
 
 def check(flags: Reproduce) -> None:
@@ -63,25 +58,51 @@ def make_plan(flags: Reproduce) -> Plan:
 
 
 def expand(targets: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for target in targets for name in (EXPERIMENTS if target == "all" else (target,))))
+    names = list(dict.fromkeys(name for target in targets for name in (NAMES if target == "all" else (target,))))
+    for name in names:
+        if name not in NAMES and not name.endswith(".json"):
+            known = ", ".join(["list", *NAMES, "all"])
+            raise UsageError(f"there is no {name!r} to reproduce; there are {known}, and files that end in .json")
+    return names
 
 
-def find(target: str, plan: Plan) -> Experiment:
-    if target in EXPERIMENTS:
-        return EXPERIMENTS[target](plan)
-    if target.endswith(".json"):
-        return grid(Path(target), plan)
-    names = ", ".join(["list", *EXPERIMENTS, "all"])
-    raise UsageError(f"there is no {target!r} to reproduce; there are {names}, and files that end in .json")
+def work(flags: Reproduce, targets: Sequence[Target], folder: Path, console: Console) -> bool:
+    """Train, then measure with nothing beside it; whether all of it could be finished."""
+    place = Place(flags.data_dir, flags.embeddings, str(check_device(flags.device)))
+    crew = Crew(flags.jobs, place)
+    left = run_all([run for target in targets for run in target.runs], folder, crew, console.print)
+    if left:
+        console.print(f"{len(left)} runs are not finished; the same command goes on with them")
+    measurements = [one for target in targets for one in target.measurements]
+    if flags.skip_times:
+        measurements = [one for one in measurements if one.kind == "statistics"]
+    measure_all(measurements, folder, place, console.print)
+    return not left
 
 
-def table_of(experiment: Experiment, records: Records, smoke: bool) -> Table:
-    title = f"{'SMOKE RUN, NOT A RESULT: ' if smoke else ''}{experiment.title}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", pad_edge=False)
-    for name in ("", "", "paper", "ours", "seeds"):
-        table.add_column(name, justify="right" if name else "left")
-    for summary in summarise(experiment, records):
-        row = summary.row
-        paper = f"{row.paper:.2f}" if row.paper is not None else ""
-        table.add_row(row.group, row.label, paper, summary.shown(), str(len(summary.scores)))
-    return table
+def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console) -> None:
+    """All of the paper that is finished in this folder, not only what was asked for now."""
+    records = Store(folder).records()
+    sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
+    plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets)
+    asked = {target.name for target in targets}
+    others = [name for name in asked if name not in NAMES]
+    document = make_report([find(name, plan) for name in (*NAMES, *others)], records, plan.smoke)
+    for section in document.sections:
+        if section.name in asked or section.name not in NAMES:
+            console.print(f"\n{document.mark}{section.title}\n")
+            for table in section.tables:
+                console.print(markdown_table(table))
+    paths = write_report(document, folder)
+    console.print(f"\nreport: {', '.join(map(str, paths))}")
+
+
+def seeds_of(records: Records) -> list[int]:
+    return [0, *(record["run"]["training"]["seed"] + 1 for record in records.values() if "run" in record)]
+
+
+def sets_of(records: Records) -> frozenset[str]:
+    """The sets of which there are results, where no data folder is named."""
+    trained = {record["run"]["data"]["name"] for record in records.values() if "run" in record}
+    counted = {record["data"][0]["name"] for record in records.values() if record["kind"] == "statistics"}
+    return frozenset(trained | counted) & SOURCES.keys()

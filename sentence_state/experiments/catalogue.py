@@ -1,15 +1,36 @@
-"""The names that `sentence-state reproduce` knows, in the order of the paper."""
+"""The names that `sentence-state reproduce` knows, in the order of the paper, and what each of them needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+from .analysis import figure_4, figure_5, memory, section_4, section_5, section_memory
 from .classification import table_4, table_5
+from .comparison import compare
+from .curves import steps_figure
 from .development import figure_2, table_2, table_3
+from .document import Section
 from .experiment import Experiment, Plan
+from .grid import grid
 from .labelling import figure_3, table_6, table_7
+from .measurements import Measurement
+from .runs import Run
+from .settings import section_1, table_1
+from .summaries import Records
 
-# experiments that train models
+
+@dataclass(frozen=True)
+class Target:
+    """A table or figure under a plan: what has to be run and measured, and the section that shows it."""
+
+    name: str
+    runs: list[Run]
+    measurements: list[Measurement]
+    section: Callable[[Records], Section]
+
+
 EXPERIMENTS: dict[str, Callable[[Plan], Experiment]] = {
     "table2": table_2,
     "figure2": figure_2,
@@ -19,4 +40,36 @@ EXPERIMENTS: dict[str, Callable[[Plan], Experiment]] = {
     "figure3": figure_3,
     "table6": table_6,
     "table7": table_7,
+    "figure4": figure_4,
 }
+MEASUREMENTS: dict[str, Callable[[Plan], list[Measurement]]] = {
+    "table1": table_1,
+    "figure5": figure_5,
+    "memory": memory,
+}
+NAMES = (
+    "table1", "table2", "figure2", "table3", "table4", "table5", "figure3", "table6", "table7", "figure4", "figure5",
+    "memory",
+)  # fmt: skip
+
+
+def find(name: str, plan: Plan) -> Target:
+    """A name of the paper, or a JSON file with rows of one's own."""
+    if name in MEASUREMENTS:
+        sections = {"table1": section_1, "figure5": section_5, "memory": section_memory}
+        return Target(name, [], MEASUREMENTS[name](plan), lambda records: sections[name](plan, records))
+    experiment = EXPERIMENTS[name](plan) if name in EXPERIMENTS else grid(Path(name), plan)
+    times = [experiment.times] if experiment.times else []
+    return Target(name, experiment.runs(), times, lambda records: section_of(experiment, plan, records))
+
+
+def section_of(experiment: Experiment, plan: Plan, records: Records) -> Section:
+    if experiment.name in ("figure2", "figure3"):
+        return steps_figure(experiment, records, plan.smoke, together=experiment.name == "figure2")
+    if experiment.name == "figure4":
+        return section_4(plan, records)
+    return compare(experiment, records)
+
+
+def about(name: str) -> str:
+    return ((EXPERIMENTS.get(name) or MEASUREMENTS[name]).__doc__ or "").strip()

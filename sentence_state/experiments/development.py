@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .experiment import Experiment, Plan, Row, labelled, rows_of_encoders
+from .experiment import Experiment, Plan, Row, labelled, printed_row, rows_of_encoders
 from .paper_results import (
     BEST_STEPS,
     BOUNDARIES,
@@ -12,6 +12,7 @@ from .paper_results import (
     DEVELOPMENT_WITH_ATTENTION,
     HIDDEN_SIZES,
     SENTENCE_NODES,
+    Developed,
 )
 
 BASELINE = "BiLSTM"
@@ -21,20 +22,23 @@ SMOKE_WINDOWS, SMOKE_STEPS = (1, 2), (1, 3)
 
 def table_2(plan: Plan) -> Experiment:
     """Sentence nodes, hidden sizes, boundary words of the S-LSTM."""
-    varied: list[tuple[str, str, dict[str, Any], float]] = [
-        *(("nodes", f"+{k} sentence nodes", {"sentence_nodes": k}, paper.score) for k, paper in SENTENCE_NODES.items()),
-        *(("size", f"Hidden size {size}", {"hidden_size": size}, paper.score) for size, paper in HIDDEN_SIZES.items()),
+    varied: list[tuple[str, str, dict[str, Any], Developed]] = [
+        *(("nodes", f"+{k} sentence nodes", {"sentence_nodes": k}, paper) for k, paper in SENTENCE_NODES.items()),
+        *(("size", f"Hidden size {size}", {"hidden_size": size}, paper) for size, paper in HIDDEN_SIZES.items()),
         *(
-            ("boundaries", f"{'With' if given else 'Without'} <s>, </s>", {"boundaries": given}, paper.score)
+            ("boundaries", f"{'With' if given else 'Without'} <s>, </s>", {"boundaries": given}, paper)
             for given, paper in BOUNDARIES.items()
         ),
     ]
     rows = [
-        Row(labelled(label, settings, plan), plan.runs("mr", "S-LSTM", settings, False, **options), paper, group)
+        printed_row(
+            labelled(label, settings, plan), plan.runs("mr", "S-LSTM", settings, False, **options), paper, group
+        )
         for settings in plan.settings
         for group, label, options, paper in varied
     ]
-    return Experiment("table2", "Table 2: dev accuracy on MR, S-LSTM", "dev", tuple(rows))
+    title = "Table 2: dev accuracy on MR, S-LSTM"
+    return Experiment("table2", title, "dev", tuple(rows), (), plan.times("mr", rows))
 
 
 def figure_2(plan: Plan) -> Experiment:
@@ -54,12 +58,11 @@ def figure_2(plan: Plan) -> Experiment:
 
 def table_3(plan: Plan) -> Experiment:
     """All encoders, and two of them with attention."""
-    paper = {encoder: printed.score for encoder, printed in DEVELOPMENT.items()}
-    rows = list(rows_of_encoders(plan, "mr", paper, list(DEVELOPMENT), test=False, against=BASELINE))
+    rows = list(rows_of_encoders(plan, "mr", DEVELOPMENT, test=False, against=BASELINE))
     for settings in plan.settings:
         for encoder, printed in DEVELOPMENT_WITH_ATTENTION.items():
             label = labelled(f"{encoder}+Attention", settings, plan)
             against = labelled(f"{BASELINE}+Attention", settings, plan)
             runs = plan.runs("mr", encoder, settings, False, readout="attention")
-            rows.append(Row(label, runs, printed.score, against=against if label != against else None))
-    return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows))
+            rows.append(printed_row(label, runs, printed, against=against if label != against else None))
+    return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows), (), plan.times("mr", rows))

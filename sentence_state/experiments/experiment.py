@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,8 @@ from ..models.config import check_fields
 from ..models.files import read_json
 from ..training import PRESETS, TrainingConfig, preset
 from .material import Data
+from .measurements import Measurement
+from .paper_results import Developed, Timed
 from .runs import Run
 
 SMOKE_LIMIT = 48
@@ -32,6 +34,8 @@ class Row:
     paper: float | None = None
     group: str = ""
     against: str | None = None
+    paper_times: tuple[float, float | None] | None = None  # seconds of training an epoch, and of the test
+    paper_parameters: int | None = None  # thousands
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Experiment:
     split: Literal["dev", "test"]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    times: Measurement | None = None  # of the same models, by the labels of the rows
 
     def runs(self) -> list[Run]:
         return [run for row in self.rows for run in row.runs]
@@ -79,6 +84,19 @@ class Plan:
         if self.smoke:
             model, training = shrink(model, training)
         return tuple(Run(data, model, replace(training, seed=seed), self.vectors, test) for seed in range(self.seeds))
+
+    def model(self, encoder: str, task: str) -> ModelConfig:
+        """As the first settings have it, for times and memory."""
+        model, training = configure(self.settings[0], encoder, task)
+        return shrink(model, training)[0] if self.smoke else model
+
+    def quick(self, measurement: Measurement) -> Measurement:
+        return replace(measurement, batches=2, rounds=1) if self.smoke else measurement
+
+    def times(self, name: str, rows: Sequence[Row]) -> Measurement:
+        """The models of these rows in turns on one set."""
+        models = {row.label: row.runs[0].model for row in rows}
+        return self.quick(Measurement("time", (self.data(name),), tuple(models.items())))
 
 
 def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, TrainingConfig]:
@@ -136,22 +154,26 @@ def labelled(label: str, settings: str, plan: Plan) -> str:
     return label if len(plan.settings) == 1 else f"{label} ({Path(settings).name})"
 
 
+def printed_row(
+    label: str, runs: tuple[Run, ...], printed: Timed | Developed | None, group: str = "", against: str | None = None
+) -> Row:
+    """A row with all that the paper prints about it."""
+    if printed is None:
+        return Row(label, runs, None, group, against)
+    if isinstance(printed, Timed):
+        return Row(label, runs, printed.score, group, against, (printed.train, printed.test))
+    return Row(label, runs, printed.score, group, against, (printed.train, None), printed.parameters)
+
+
 def rows_of_encoders(
-    plan: Plan,
-    data: str,
-    paper: dict[str, float],
-    encoders: Sequence[str],
-    *,
-    test: bool,
-    against: str,
-    group: str = "",
+    plan: Plan, data: str, paper: Mapping[str, Timed | Developed | None], *, test: bool, against: str, group: str = ""
 ) -> tuple[Row, ...]:
     """A row for each encoder and settings."""
     rows = []
     for settings in plan.settings:
         baseline = labelled(against, settings, plan)
-        for encoder in encoders:
+        for encoder, printed in paper.items():
             label = labelled(encoder, settings, plan)
             runs = plan.runs(data, encoder, settings, test)
-            rows.append(Row(label, runs, paper.get(encoder), group, baseline if label != baseline else None))
+            rows.append(printed_row(label, runs, printed, group, baseline if label != baseline else None))
     return tuple(rows)

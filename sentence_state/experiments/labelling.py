@@ -22,19 +22,18 @@ def pos_set(plan: Plan) -> str:
 def table_6(plan: Plan) -> Experiment:
     """Part-of-speech tagging, test accuracy."""
     data = pos_set(plan)
-    paper = {encoder: timed.score for encoder, timed in POS.items()} if data == "ptb" else {}
-    rows = rows_of_encoders(plan, data, paper, list(POS), test=True, against=BASELINE)
+    paper = {encoder: printed if data == "ptb" else None for encoder, printed in POS.items()}
+    rows = rows_of_encoders(plan, data, paper, test=True, against=BASELINE)
     notes = () if data == "ptb" else (NOT_PTB,)
-    return Experiment(
-        "table6", f"Table 6: part-of-speech tagging, test accuracy on {data.upper()}", "test", rows, notes
-    )
+    title = f"Table 6: part-of-speech tagging, test accuracy on {data.upper()}"
+    return Experiment("table6", title, "test", rows, notes, plan.times(data, rows))
 
 
 def table_7(plan: Plan) -> Experiment:
     """CoNLL-2003, test F1."""
-    paper = {encoder: timed.score for encoder, timed in NER.items()}
-    rows = rows_of_encoders(plan, "conll2003", paper, list(NER), test=True, against=BASELINE)
-    return Experiment("table7", "Table 7: named entities, test F1 on CoNLL-2003", "test", rows)
+    rows = rows_of_encoders(plan, "conll2003", NER, test=True, against=BASELINE)
+    title = "Table 7: named entities, test F1 on CoNLL-2003"
+    return Experiment("table7", title, "test", rows, (), plan.times("conll2003", rows))
 
 
 def figure_3(plan: Plan) -> Experiment:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .experiment import Experiment, Row
+from .measurements import Measurement
 from .outcomes import Counts, score_of, unpack_counts
 from .runs import Run, satisfies
 
@@ -51,6 +52,18 @@ def summarise_row(row: Row, split: str, records: Records) -> Summary:
     counts = [unpack_counts(record[split]["counts"]) for record in found]
     scores = np.array([100 * record[split]["score"] for record in found])
     return Summary(row, scores, np.stack(counts) if counts else None, found)
+
+
+def measured(measurement: Measurement, records: Records) -> dict[str, Any] | None:
+    """The line of a measurement, on a GPU rather than on a CPU."""
+    kinds = (measurement.on(device) for device in ("cuda", "cpu"))
+    return next((record for one in kinds if (record := records.get(one.key()))), None)
+
+
+def ratio(record: dict[str, Any], label: str, to: str, kind: str) -> float:
+    """How many times as long one model takes as another: the median over the rounds in which they took turns."""
+    seconds = record["seconds"]
+    return float(np.median(np.divide(seconds[label][kind], seconds[to][kind])))
 
 
 def finished(run: Run, records: Records) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .material import Place
+from .measurements import Measurement, take
 from .runs import EXPECTED_FAILURES, Run, Stopped, execute, failure, satisfies
 from .store import Store
 
@@ -105,6 +106,20 @@ def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
                 record = failure(run, error)
             store.append(record)
         say(f"{progress(runs, store)} {run.title()}: {summary(record)}")
+
+
+def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place, say: Say = print) -> None:
+    """Take what was not taken yet on this kind of device, one after another, with no worker beside it."""
+    store = Store(folder)
+    for measurement in (one.on(place.device) for one in measurements):
+        if measurement.key() in store.records():
+            continue
+        claim = store.claim(measurement.key())
+        if claim is None:
+            continue
+        with claim:
+            store.append(take(measurement, place))
+        say(measurement.title())
 
 
 def wait_for_others(runs: Sequence[Run], store: Store) -> bool:

@@ -1,0 +1,126 @@
+"""Section 4.5, analysis: Figure 4, Figure 5 and the paragraph on memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .classification import table_4
+from .document import Section, Table
+from .drawing import Curve, Panel, draw
+from .experiment import Experiment, Plan, Row
+from .labelling import table_7
+from .measurements import GROUPS, Measurement
+from .outcomes import score_of, unpack
+from .paper_results import DOMAIN_NAMES, MEMORY
+from .summaries import Records, Summary, measured, ratio, summarise
+
+ENCODERS = ("S-LSTM", "BiLSTM")
+BIN = 80  # test sentences
+
+
+def figure_4(plan: Plan) -> Experiment:
+    """Test scores against the length of sentences, on MR and CoNLL-2003."""
+    rows: list[Row] = []
+    for name, experiment in (("MR", table_4(plan)), ("CoNLL-2003", table_7(plan))):
+        rows += [
+            replace(row, group=name, paper=None, paper_times=None)
+            for row in experiment.rows
+            if row.runs[0].model.encoder in ENCODERS
+        ]
+    return Experiment("figure4", "Figure 4: test scores against sentence length", "test", tuple(rows))
+
+
+def section_4(plan: Plan, records: Records) -> Section:
+    """Sentences sorted by length, in bins of 80 as in the paper."""
+    experiment = figure_4(plan)
+    summaries = [summary for summary in summarise(experiment, records) if len(summary.scores)]
+    panels, rows = [], []
+    for group in dict.fromkeys(summary.row.group for summary in summaries):
+        curves = []
+        for summary in (summary for summary in summaries if summary.row.group == group):
+            lengths, scores = binned(summary)
+            spread = scores.std(axis=0, ddof=1).tolist() if len(scores) > 1 else None
+            curves.append(Curve(summary.row.label, lengths.tolist(), scores.mean(axis=0).tolist(), spread))
+            thirds = np.array_split(np.arange(scores.shape[1]), min(3, scores.shape[1]))
+            cells = [f"{scores[:, third].mean():.2f}" for third in thirds]
+            rows.append((group, summary.row.label, *cells, *[""] * (3 - len(cells)), str(len(scores))))
+        metric = "F1" if group.startswith("CoNLL") else "accuracy"
+        panels.append(Panel(group, "words (mean of a bin)", metric, curves))
+    section = Section(experiment.name, experiment.title)
+    section.tables.append(Table(("set", "model", "short third", "middle third", "long third", "seeds"), tuple(rows), 2))
+    section.notes.append("The paper draws curves without numbers. Bins of 80 test sentences by length; shaded: ± sd.")
+    if panels:
+        section.figures.append(draw("figure4", experiment.title, panels, plan.smoke))
+    return section
+
+
+def binned(summary: Summary) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean length of each bin, and scores (seeds, bins); a rest of less than a bin joins the last."""
+    counts, lengths = summary.counts, unpack(summary.records[0]["test"]["lengths"])
+    assert counts is not None
+    order = np.argsort(lengths, kind="stable")
+    number = max(1, len(order) // BIN)
+    bins = np.split(order, [BIN * place for place in range(1, number)])
+    scores = np.stack([score_of(counts[:, places]) for places in bins], axis=1)
+    return np.array([lengths[places].mean() for places in bins]), scores
+
+
+def figure_5(plan: Plan) -> list[Measurement]:
+    """Training time against length: the sentences of all 16 sets in ten groups."""
+    names = [name for name in DOMAIN_NAMES.values() if not plan.sets or name in plan.sets]
+    sets = dict.fromkeys(plan.data(name) for name in names)
+    models = tuple((encoder, plan.model(encoder, "classification")) for encoder in ENCODERS)
+    groups = (0, GROUPS - 1) if plan.smoke else range(GROUPS)
+    return [plan.quick(Measurement("time", tuple(sets), models, group=group)) for group in groups]
+
+
+def section_5(plan: Plan, records: Records) -> Section:
+    found = [record for measurement in figure_5(plan) if (record := measured(measurement, records))]
+    lengths = [record["median_length"] for record in found]
+    ratios = [ratio(record, "BiLSTM", "S-LSTM", "train") for record in found]
+    title = "Figure 5: training time against length, 16 sets in ten groups"
+    section = Section("figure5", title)
+    rows = tuple((f"{length:.0f}", f"{value:.2f}") for length, value in zip(lengths, ratios, strict=True))
+    section.tables.append(Table(("median words", "BiLSTM / S-LSTM"), rows))
+    section.notes.append(
+        "How many times as long as the S-LSTM the BiLSTM takes for the same training steps, measured in turns in one "
+        "process. The paper draws seconds without numbers, and finds the ratio growing with length."
+    )
+    if found:
+        section.notes.append(f"Measured on {found[0]['hardware']}.")
+        curves = [Curve("BiLSTM / S-LSTM", lengths, ratios)]
+        section.figures.append(
+            draw("figure5", title, [Panel("", "median words", "ratio of times", curves)], plan.smoke)
+        )
+    return section
+
+
+def memory(plan: Plan) -> list[Measurement]:
+    """Memory of a training step on MR dev."""
+    models = tuple((encoder, plan.model(encoder, "classification")) for encoder in MEMORY)
+    return [plan.quick(Measurement("memory", (plan.data("mr"),), models))]
+
+
+def section_memory(plan: Plan, records: Records) -> Section:
+    section = Section("memory", "Memory (Section 4.5): training on MR dev")
+    record = measured(memory(plan)[0], records)
+    if record is None:
+        return section
+    used = record["megabytes"]
+    rows = [
+        (
+            encoder,
+            f"{printed}",
+            f"{printed / MEMORY['BiLSTM']:.2f}",
+            f"{used[encoder]:.1f}",
+            f"{used[encoder] / used['BiLSTM']:.2f}",
+        )
+        for encoder, printed in MEMORY.items()
+    ]
+    columns = ("model", "paper, MB", "paper, of BiLSTM", "ours, MB", "ours, of BiLSTM")
+    section.tables.append(Table(columns, tuple(rows)))
+    section.notes.append(f"Ours: {record['memory_of']}, batches of 10, on {record['hardware']}.")
+    return section

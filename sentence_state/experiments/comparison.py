@@ -1,0 +1,169 @@
+"""A table of scores: the paper's, ours, their difference, and how far each is from the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .document import Section, Table
+from .experiment import Experiment, Row
+from .significance import Strata, approximate_randomisation, paired_bootstrap, t_test
+from .summaries import Records, Summary, measured, ratio, summarise, without
+
+EXPLAINED = (
+    "Ours: mean ± sd over seeds. Difference: ours less the paper's. p: Welch's t-test over seeds; then, "
+    "over sentences with outcomes averaged over seeds, paired bootstrap and approximate randomisation; all "
+    "two-sided, each row against {baseline}."
+)
+TIMED = (
+    "Times are ratios to the first S-LSTM row: medians over rounds in which the models took turns on the same batches "
+    "of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}."
+)
+
+
+def compare(experiment: Experiment, records: Records) -> Section:
+    """The section of an experiment: scores, then times and parameters where the paper prints them."""
+    summaries = summarise(experiment, records)
+    baselines = list(dict.fromkeys(row.against for row in experiment.rows if row.against))
+    section = Section(experiment.name, experiment.title, list(experiment.notes))
+    section.tables.append(score_table(summaries, bool(baselines)))
+    if baselines:
+        section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
+    if experiment.times and (record := measured(experiment.times, records)):
+        section.tables.append(time_table(summaries, record))
+        section.notes.append(TIMED.format(hardware=record["hardware"]))
+    return section
+
+
+@dataclass(frozen=True)
+class Versus:
+    """A row against its baseline."""
+
+    gain: float
+    t: float | None
+    bootstrap: float
+    randomisation: float
+
+    def cells(self) -> list[str]:
+        return [f"{self.gain:+.2f}", *map(shown_p, (self.t, self.bootstrap, self.randomisation))]
+
+
+def shown_p(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def versus(own: Sequence[Summary], baseline: Sequence[Summary]) -> Versus | None:
+    """One row against another; several of each are several sets, of which the mean score is compared."""
+    if not own or not all(len(summary.scores) for summary in (*own, *baseline)):
+        return None
+    ours, theirs = mean_of_sets(own), mean_of_sets(baseline)
+    strata: Strata = [(mean_counts(a), mean_counts(b)) for a, b in zip(own, baseline, strict=True)]
+    gain = float(np.mean([a.mean - b.mean for a, b in zip(own, baseline, strict=True)]))
+    return Versus(gain, t_test(ours, theirs), paired_bootstrap(strata), approximate_randomisation(strata))
+
+
+def mean_of_sets(summaries: Sequence[Summary]) -> NDArray[np.float64]:
+    """A score for every seed that all sets have."""
+    seeds = min(len(summary.scores) for summary in summaries)
+    return np.asarray(np.mean([summary.scores[:seeds] for summary in summaries], axis=0))
+
+
+def mean_counts(summary: Summary) -> NDArray[np.float64]:
+    assert summary.counts is not None
+    return np.asarray(summary.counts.mean(axis=0))
+
+
+def score_table(summaries: Sequence[Summary], compared: bool) -> Table:
+    places = {(summary.row.group, summary.row.label): summary for summary in summaries}
+    grouped = any(summary.row.group for summary in summaries)
+    repeats = any(repeated_in(summary) for summary in summaries)
+    rows, bold = [], set()
+    for summary in summaries:
+        row = summary.row
+        other = places.get((row.group, row.against)) if row.against else None
+        against = versus([summary], [other]) if other else None
+        rows.append(cells_of(summary, against, grouped, compared, repeats))
+    if grouped and compared:
+        for cells in average_rows(summaries, repeats):
+            bold.add(len(rows))
+            rows.append(cells)
+    names = ["group"] * grouped + ["model"]
+    columns = [*names, "paper", "ours", "difference", "seeds"]
+    columns += ["without repeats"] * repeats
+    columns += ["over baseline", "p: t", "p: bootstrap", "p: randomisation"] * compared
+    return Table(tuple(columns), tuple(rows), len(names), frozenset(bold))
+
+
+def cells_of(summary: Summary, against: Versus | None, grouped: bool, compared: bool, repeats: bool) -> tuple[str, ...]:
+    row = summary.row
+    cells = [row.group] * grouped + [row.label, f"{row.paper:.2f}" if row.paper is not None else "", summary.shown()]
+    known = row.paper is not None and len(summary.scores)
+    cells += [f"{summary.mean - row.paper:+.2f}" if known and row.paper is not None else "", str(len(summary.scores))]
+    if repeats:
+        places = repeated_in(summary)
+        cells.append(shown_clean(without(summary.counts, places)) if places and summary.counts is not None else "")
+    if compared:
+        cells += against.cells() if against else [""] * 4
+    return tuple(cells)
+
+
+def repeated_in(summary: Summary) -> list[int]:
+    """Places of the test sentences that stand in train."""
+    return list(summary.records[0].get("test", {}).get("in_train", [])) if summary.records else []
+
+
+def shown_clean(scores: NDArray[np.float64]) -> str:
+    spread = f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else ""
+    return f"{scores.mean():.2f}{spread}"
+
+
+def average_rows(summaries: Sequence[Summary], repeats: bool) -> list[tuple[str, ...]]:
+    """The average of all groups for each label, as far as every group is finished."""
+    groups = list(dict.fromkeys(summary.row.group for summary in summaries))
+    by_label: dict[str, list[Summary]] = {}
+    for summary in summaries:
+        if len(summary.scores):
+            by_label.setdefault(summary.row.label, []).append(summary)
+    complete = {label: found for label, found in by_label.items() if len(found) == len(groups) > 1}
+    return [average_row(label, found, complete, repeats) for label, found in complete.items()]
+
+
+def average_row(
+    label: str, found: Sequence[Summary], complete: dict[str, list[Summary]], repeats: bool
+) -> tuple[str, ...]:
+    scores = mean_of_sets(found)
+    papers = [summary.row.paper for summary in found]
+    paper = float(np.mean([p for p in papers if p is not None])) if None not in papers else None
+    row = Row(label, (), paper, "average")
+    baseline = found[0].row.against
+    against = versus(found, complete[baseline]) if baseline in complete else None
+    cells = list(cells_of(Summary(row, scores, None, ()), against, True, True, repeats))
+    if repeats:
+        clean = [without(s.counts, repeated_in(s)) for s in found if s.counts is not None]
+        seeds = min(map(len, clean))
+        cells[5] = shown_clean(np.mean([one[:seeds] for one in clean], axis=0))
+    return tuple(cells)
+
+
+def time_table(summaries: Sequence[Summary], record: dict) -> Table:
+    """Ratios of times, and parameters."""
+    timed = [summary.row for summary in summaries if summary.row.label in record["seconds"]]
+    first = next((row for row in timed if row.runs[0].model.encoder == "S-LSTM"), timed[0])
+    sizes = {s.row.label: s.records[0]["parameters"] for s in summaries if s.records}
+    rows = []
+    for row in timed:
+        printed = [""] * 2
+        if row.paper_times and first.paper_times:
+            pairs = zip(row.paper_times, first.paper_times, strict=True)
+            printed = [f"{own / base:.2f}" if own is not None and base else "" for own, base in pairs]
+        ours = [f"{ratio(record, row.label, first.label, kind):.2f}" for kind in ("train", "decode")]
+        parameters = f"{row.paper_parameters:,}K" if row.paper_parameters else ""
+        own_parameters = f"{sizes[row.label] / 1000:,.0f}K" if row.label in sizes else ""
+        rows.append((row.label, printed[0], ours[0], printed[1], ours[1], parameters, own_parameters))
+    columns = ("model", "train: paper", "ours", "test: paper", "ours", "parameters: paper", "ours")
+    return Table(columns, tuple(rows))

@@ -1,0 +1,33 @@
+"""Figures 2 and 3: dev scores against the number of steps."""
+
+from __future__ import annotations
+
+from .comparison import compare
+from .document import Section
+from .drawing import Curve, Panel, draw
+from .experiment import Experiment
+from .summaries import Records, Summary, summarise
+
+
+def steps_figure(experiment: Experiment, records: Records, smoke: bool, together: bool) -> Section:
+    """A curve for each group, in one panel or each in its own, with the paper's best points; then the numbers."""
+    section = compare(experiment, records)
+    groups: dict[str, list[Summary]] = {}
+    for summary in summarise(experiment, records):
+        if len(summary.scores):
+            groups.setdefault(summary.row.group, []).append(summary)
+    curves = {group: curve_of(group, found) for group, found in groups.items()}
+    if together and curves:
+        panels = [Panel("", "steps", "dev accuracy", list(curves.values()))]
+    else:
+        panels = [Panel(group, "steps", "dev score", [curve]) for group, curve in curves.items()]
+    if panels:
+        section.figures.append(draw(experiment.name, f"{experiment.title}; shaded: ± sd", panels, smoke))
+    return section
+
+
+def curve_of(group: str, summaries: list[Summary]) -> Curve:
+    steps = [summary.row.runs[0].model.num_steps for summary in summaries]
+    spread = [summary.deviation or 0.0 for summary in summaries]
+    paper = [(x, s.row.paper) for x, s in zip(steps, summaries, strict=True) if s.row.paper is not None]
+    return Curve(group, steps, [summary.mean for summary in summaries], spread, paper)

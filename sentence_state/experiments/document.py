@@ -1,0 +1,51 @@
+"""What a report consists of, before it is Markdown, LaTeX or HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are text; the first `labels` columns are names, the others numbers. `bold` marks rows by their place."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    labels: int = 1
+    bold: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing as SVG for the page and PNG for the other two; both empty where matplotlib is missing."""
+
+    name: str
+    caption: str
+    svg: bytes
+    png: bytes
+
+
+@dataclass
+class Section:
+    name: str  # table4, figure2, ...
+    title: str
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """`smoke` reports are marked as such in every title."""
+
+    facts: list[str]
+    sections: list[Section]
+    smoke: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.mark}Sentence-State LSTM: the paper's tables and figures, measured again"
+
+    @property
+    def mark(self) -> str:
+        return "SMOKE RUN, NOT A RESULT: " if self.smoke else ""

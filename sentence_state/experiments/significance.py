@@ -1,0 +1,67 @@
+"""Whether a difference is more than chance: the paper's t-test over seeds, and two tests over test sentences.
+
+The tests over sentences take lists of strata, one for each test set: (sentences, 3) counts of two systems on the same
+sentences, each a mean over seeds. What is compared is the mean score of the strata; a single set is a list of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .outcomes import score_of
+
+SAMPLES = 5000
+CHUNK = 500
+Strata = Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+def t_test(first: ArrayLike, second: ArrayLike) -> float | None:
+    """Two-sided p of Welch's t-test; None for fewer than two scores, or where scipy, an extra, is missing."""
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if min(len(first), len(second)) < 2:
+        return None
+    if first.std() == second.std() == 0:
+        return 1.0 if first[0] == second[0] else 0.0
+    try:
+        from scipy.stats import ttest_ind
+    except ImportError:
+        return None
+    return float(ttest_ind(first, second, equal_var=False).pvalue)
+
+
+def paired_bootstrap(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> float:
+    """Two-sided p: how often the difference has the other sign, or none, on sentences drawn with replacement."""
+    rng = np.random.default_rng(seed)
+    differences = np.zeros(samples)
+    for first, second in strata:
+        size = len(first)
+        for start in range(0, samples, CHUNK):
+            drawn = rng.multinomial(size, np.full(size, 1 / size), size=min(CHUNK, samples - start))  # (samples, size)
+            change = score_of_sums(drawn @ first) - score_of_sums(drawn @ second)
+            differences[start : start + CHUNK] += change / len(strata)
+    below, above = (differences <= 0).sum(), (differences >= 0).sum()
+    return float(min(1.0, 2 * (1 + min(below, above)) / (1 + samples)))
+
+
+def approximate_randomisation(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> float:
+    """Two-sided p: how often the difference is as large when each sentence's outcomes are swapped by a coin."""
+    rng = np.random.default_rng(seed)
+    observed = np.mean([score_of(first) - score_of(second) for first, second in strata])
+    differences = np.zeros(samples)
+    for first, second in strata:
+        both = (first + second).sum(axis=0)
+        for start in range(0, samples, CHUNK):
+            kept = rng.integers(0, 2, size=(min(CHUNK, samples - start), len(first)))
+            one = kept @ (first - second) + second.sum(axis=0)
+            change = score_of_sums(one) - score_of_sums(both - one)
+            differences[start : start + CHUNK] += change / len(strata)
+    as_large = (np.abs(differences) >= abs(observed) - 1e-9).sum()  # 1e-9: the same number summed in another order
+    return float((1 + as_large) / (1 + samples))
+
+
+def score_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(samples, 3) -> (samples,)"""
+    return score_of(sums[:, None, :])
