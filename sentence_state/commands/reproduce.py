@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from ..experiments.rendering import markdown_table, write_report
 from ..experiments.report import make_report
 from ..experiments.store import Store
 from ..experiments.summaries import Records
-from ..experiments.workers import Crew, measure_all, run_all
+from ..experiments.workers import Crew, leave_group, measure_all, run_all
 from .console import make_console
 from .flags import Reproduce, UsageError
 from .load import check_device
@@ -33,11 +32,12 @@ def reproduce(flags: Reproduce) -> int:
             console.print(f"{name:9} {about(name)}")
         return 0
     check(flags)
+    rank, local_rank = leave_group()
     plan = make_plan(flags)
     targets = [find(name, plan) for name in expand(flags.targets)]
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    finished = flags.report_only or work(flags, targets, folder, console)
-    if int(os.environ.get("RANK", 0)) == 0:  # under torchrun, one process is enough to write
+    finished = flags.report_only or work(flags, targets, folder, local_rank, console)
+    if rank == 0:  # under torchrun, one process is enough to write
         report(plan, targets, folder, console)
     return 0 if finished else UNFINISHED
 
@@ -66,10 +66,10 @@ def expand(targets: Sequence[str]) -> list[str]:
     return names
 
 
-def work(flags: Reproduce, targets: Sequence[Target], folder: Path, console: Console) -> bool:
+def work(flags: Reproduce, targets: Sequence[Target], folder: Path, local_rank: int, console: Console) -> bool:
     """Train, then measure with nothing beside it; whether all of it could be finished."""
     place = Place(flags.data_dir, flags.embeddings, str(check_device(flags.device)))
-    crew = Crew(flags.jobs, place)
+    crew = Crew(flags.jobs, place, local_rank)
     left = run_all([run for target in targets for run in target.runs], folder, crew, console.print)
     if left:
         console.print(f"{len(left)} runs are not finished; the same command goes on with them")

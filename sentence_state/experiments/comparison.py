@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .document import Section, Table
+from .document import Section, Table, without_empty_columns
 from .experiment import Experiment, Row
 from .significance import Strata, approximate_randomisation, paired_bootstrap, t_test
 from .summaries import Records, Summary, measured, ratio, summarise, without
@@ -29,11 +29,11 @@ def compare(experiment: Experiment, records: Records) -> Section:
     summaries = summarise(experiment, records)
     baselines = list(dict.fromkeys(row.against for row in experiment.rows if row.against))
     section = Section(experiment.name, experiment.title, list(experiment.notes))
-    section.tables.append(score_table(summaries, bool(baselines)))
+    section.tables.append(without_empty_columns(score_table(summaries, bool(baselines))))
     if baselines:
         section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
     if experiment.times and (record := measured(experiment.times, records)):
-        section.tables.append(time_table(summaries, record))
+        section.tables.append(without_empty_columns(time_table(summaries, record)))
         section.notes.append(TIMED.format(hardware=record["hardware"]))
     return section
 
@@ -165,5 +165,7 @@ def time_table(summaries: Sequence[Summary], record: dict) -> Table:
         parameters = f"{row.paper_parameters:,}K" if row.paper_parameters else ""
         own_parameters = f"{sizes[row.label] / 1000:,.0f}K" if row.label in sizes else ""
         rows.append((row.label, printed[0], ours[0], printed[1], ours[1], parameters, own_parameters))
-    columns = ("model", "train: paper", "ours", "test: paper", "ours", "parameters: paper", "ours")
+    columns = (
+        "model", "train: paper", "train: ours", "test: paper", "test: ours", "parameters: paper", "parameters: ours"
+    )  # fmt: skip
     return Table(columns, tuple(rows))

@@ -15,6 +15,13 @@ class Table:
     bold: frozenset[int] = frozenset()
 
 
+def without_empty_columns(table: Table) -> Table:
+    """What the paper does not print leaves whole columns empty."""
+    kept = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows) or not table.rows]
+    columns, *rows = (tuple(row[place] for place in kept) for row in (table.columns, *table.rows))
+    return Table(columns, tuple(rows), sum(place < table.labels for place in kept), table.bold)
+
+
 @dataclass(frozen=True)
 class Figure:
     """A drawing as SVG for the page and PNG for the other two; both empty where matplotlib is missing."""

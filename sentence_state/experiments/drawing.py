@@ -29,7 +29,6 @@ class Panel:
     x_label: str
     y_label: str
     curves: Sequence[Curve]
-    log: bool = False
 
 
 def draw(name: str, caption: str, panels: Sequence[Panel], smoke: bool) -> Figure:
@@ -58,9 +57,9 @@ def draw_panel(axes: Any, panel: Panel) -> None:
         for x, y in curve.paper:
             axes.plot([x], [y], marker="*", markersize=12, color=colour, linestyle="none", label=f"paper: {y:g}")
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-    if panel.log:
-        axes.set_yscale("log")
     axes.grid(alpha=0.3)
+    if all(float(x).is_integer() for curve in panel.curves for x in curve.x):
+        axes.xaxis.get_major_locator().set_params(integer=True)
     if panel.curves:
         axes.legend(fontsize="small")
 

@@ -31,7 +31,8 @@ def grid(path: Path, plan: Plan) -> Experiment:
     split = content.get("split", "dev")
     if split not in ("dev", "test"):
         raise DataError.at(path, f'split must be "dev" or "test", got {split!r}')
-    plan = replace(plan, seeds=min(content.get("seeds", plan.seeds), 1 if plan.smoke else 1000))
+    seeds = content.get("seeds", plan.seeds)
+    plan = replace(plan, seeds=min(seeds, plan.seeds) if plan.smoke else seeds)
     sets = [content["data"]] if isinstance(content["data"], str) else content["data"]
     rows = tuple(make_row(content, row, data, plan, split == "test") for data in sets for row in content["rows"])
     title = content.get("title", path.stem)

@@ -27,6 +27,7 @@ from .material import Data, Place, read_splits, repeated
 from .runs import changed
 
 GROUPS = 10  # of Figure 5
+WARM_UP = 2  # rounds that do not count: kernels are compiled, memory is fetched, CUDA graphs are captured
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,17 @@ def take_times(measurement: Measurement, place: Place) -> dict[str, Any]:
     examples = examples_of(measurement, place)
     loops = {label: loop_of(measurement, model, examples, place) for label, model in measurement.models}
     seconds: dict[str, dict[str, list[float]]] = {label: {"train": [], "decode": []} for label in loops}
-    for number in range(measurement.rounds + 1):
+    for number in range(measurement.rounds + WARM_UP):
         for label, loop in loops.items():
             batches = batches_of(measurement, loop)
-            for kind, step in (("train", loop.step), ("decode", loop.model.decode)):
-                spent = timed(loop, batches, step, training=kind == "train")
-                if number:  # the first round warms up: kernels are compiled, memory is fetched
-                    seconds[label][kind].append(round(spent, 6))
+            on_device = [batch.to(loop.device) for batch in batches]
+            spent = {
+                "train": timed(loop, batches, loop.step, training=True),
+                "decode": timed(loop, on_device, loop.model.decode, training=False),
+            }
+            for kind, value in spent.items():
+                if number >= WARM_UP:
+                    seconds[label][kind].append(round(value, 6))
     lengths = [len(example.words) for example in examples]
     return {"seconds": seconds, "median_length": float(np.median(lengths)), "sentences": len(examples)}
 
@@ -112,19 +117,21 @@ def examples_of(measurement: Measurement, place: Place) -> list[Example]:
     return [everything[i] for i in np.array_split(np.arange(len(everything)), GROUPS)[measurement.group]]
 
 
-def loop_of(measurement: Measurement, config: ModelConfig, examples: list[Example], place: Place) -> Loop:
+def loop_of(
+    measurement: Measurement, config: ModelConfig, examples: list[Example], place: Place, graphs: bool = True
+) -> Loop:
     """The training loop as `fit` makes it, ready for its first step."""
     model_class: type[Model] = TextClassifier if measurement.data[0].task == "classification" else SequenceTagger
     model = model_class.from_examples(examples, config).to(place.device)
-    training = TrainingConfig(batch_size=measurement.batch_size, device=place.device)
+    training = TrainingConfig(batch_size=measurement.batch_size, device=place.device, graphs=graphs)
     return Loop(model, Splits(examples, []), training, None, torch.device(place.device), StopRequest(), None)
 
 
 def batches_of(measurement: Measurement, loop: Loop) -> list[Batch]:
-    """Batches spread evenly over an epoch, on the device."""
+    """Batches spread evenly over an epoch."""
     order = Batches(loop.batches.examples, measurement.batch_size).order(0)
     chosen = np.unique(np.linspace(0, len(order) - 1, measurement.batches).round().astype(int))
-    return [make_batch(loop.batches.examples, order[place]).to(loop.device) for place in chosen]
+    return [make_batch(loop.batches.examples, order[place]) for place in chosen]
 
 
 # ---- memory -----------------------------------------------------------------------------------------
@@ -145,7 +152,7 @@ def peak_of_steps(measurement: Measurement, config: ModelConfig, examples: list[
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(place.device)
     torch.cuda.reset_peak_memory_stats(place.device)
-    loop = loop_of(measurement, config, examples, place)
+    loop = loop_of(measurement, config, examples, place, graphs=False)
     for batch in batches_of(measurement, loop):
         loop.step(batch)
     return torch.cuda.max_memory_allocated(place.device) - before

@@ -102,11 +102,12 @@ def escape(text: str) -> str:
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --mark: #c60; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: .2rem .55rem; text-align: right; border-bottom: 1px solid var(--line); }
+td { white-space: nowrap; } table { font-size: .92rem; }
 th.name, td.name { text-align: left; } tr.bold td { font-weight: 700; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; } figcaption { font-size: .9rem; }
 .note { font-size: .9rem; } .smoke { background: var(--mark); color: #fff; padding: .6rem 1rem; font-weight: 700; }

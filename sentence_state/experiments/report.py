@@ -31,6 +31,8 @@ def facts(lines: Sequence[dict[str, Any]]) -> list[str]:
     found = [f"{len(trained)} training runs, {hours:.1f} hours in all; a line each in runs.jsonl"]
     found.append(f"hardware: {listed(line['hardware'] for line in unique)}")
     found.append(f"torch {listed(line['versions']['torch'] for line in unique)}; commit {listed(commits(unique))}")
+    if any(line["run"]["data"]["name"].startswith("sample/") for line in trained):
+        found.append("data: slices of the embedded sample stand in for every set")
     found.append(f"word vectors: {listed(line['run']['vectors'] for line in trained)}")
     for name, hashes in data_hashes(trained).items():
         if len(hashes) > 1:

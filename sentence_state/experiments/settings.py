@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..data.benchmarks import SOURCES
-from .document import Section, Table
+from .document import Section, Table, without_empty_columns
 from .experiment import Plan
 from .measurements import Measurement
 from .paper_results import DATA
@@ -35,9 +35,8 @@ def section_1(plan: Plan, records: Records) -> Section:
     columns = [
         f"{split} {what}" for split in ("train", "dev", "test") for what in ("sentences", "words", "kB", "paper")
     ]
-    return Section(
-        "table1", "Table 1: statistics of the data", NOTES, [Table(("set", *columns, "in train"), tuple(rows))]
-    )
+    table = Table(("set", *columns, "in train"), tuple(rows))
+    return Section("table1", "Table 1: statistics of the data", NOTES, [without_empty_columns(table)])
 
 
 def statistics_row(name: str, record: dict) -> tuple[str, ...]:

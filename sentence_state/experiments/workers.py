@@ -23,11 +23,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Crew:
-    """How the work is shared out. jobs: processes on this machine. Under torchrun each process is one of a larger crew
-    already, and takes the GPU of its local rank."""
+    """How the work is shared out. jobs: processes on this machine, or of each process that torchrun started.
+    local_rank: which of those this is; it takes the GPUs from there on."""
 
     jobs: int = 1
     place: Place = field(default_factory=Place)
+    local_rank: int = 0
+
+
+def leave_group() -> tuple[int, int]:
+    """Rank and local rank under torchrun, 0 otherwise. Its variables are taken back: here every run belongs to one
+    process, and the processes share the runs through the folder, where training would share each batch."""
+    rank, local_rank = (int(os.environ.pop(name, 0)) for name in ("RANK", "LOCAL_RANK"))
+    os.environ.pop("WORLD_SIZE", None)
+    return rank, local_rank
 
 
 def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> list[Run]:
@@ -41,7 +50,7 @@ def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> 
         if jobs > 1:
             work_side_by_side(runs, folder, crew, jobs)
         else:
-            work(runs, folder, replace(crew.place, device=device_of(crew.place.device, 0)), say)
+            work(runs, folder, replace(crew.place, device=device_of(crew.place.device, crew.local_rank)), say)
         if not wait_for_others(runs, store):
             break
         waiting = unfinished(runs, store)  # what the others left behind
@@ -59,7 +68,7 @@ def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) 
     threads = max(1, (os.cpu_count() or 1) // jobs)
     workers = []
     for number in range(jobs):
-        place = replace(crew.place, device=device_of(crew.place.device, number))
+        place = replace(crew.place, device=device_of(crew.place.device, crew.local_rank + number))
         workers.append(context.Process(target=work_as_process, args=(list(runs), folder, place, threads)))
     for worker in workers:
         worker.start()
@@ -81,8 +90,7 @@ def work_as_process(runs: list[Run], folder: Path, place: Place, threads: int) -
 
 
 def device_of(device: str, number: int) -> str:
-    """The device of the worker with this number, or of this rank under torchrun."""
-    number += int(os.environ.get("LOCAL_RANK", 0))
+    """The device of the worker with this number."""
     return f"cuda:{number % torch.cuda.device_count()}" if device == "cuda" else device
 
 

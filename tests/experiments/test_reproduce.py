@@ -1,0 +1,150 @@
+"""sentence-state reproduce as a user types it: everything as a smoke run, its report, and wrong input."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sentence_state.cli import main
+from sentence_state.experiments.catalogue import NAMES
+
+from ..command_line import start
+from ..serving.browser import chromium
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """`reproduce all --smoke` in an empty folder, as a process of its own."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    process = start(["reproduce", "all", "--smoke", "--jobs", "2"], folder)
+    output, error = process.communicate()
+    assert process.returncode == 0, error
+    return folder / "runs" / "smoke", output
+
+
+@pytest.fixture
+def call(capsys, monkeypatch):
+    """The command in this process, in a folder: exit code, output, errors."""
+
+    def call_in(arguments: list[str], folder: Path) -> tuple[int, str, str]:
+        monkeypatch.chdir(folder)
+        code = main(["reproduce", *arguments])
+        return code, *capsys.readouterr()
+
+    return call_in
+
+
+@pytest.mark.slow
+def test_everything_has_a_section_and_says_everywhere_that_it_is_a_smoke_run(smoke):
+    folder, output = smoke
+    for name in ("report.md", "report.tex"):
+        text = (folder / name).read_text()
+        titles = re.findall(r"^(?:## |\\section\*\{)(.*)", text, re.MULTILINE)
+        assert len(titles) == len(NAMES)
+        assert all(title.startswith("SMOKE RUN, NOT A RESULT: ") for title in titles)
+    assert "SMOKE RUN, NOT A RESULT: Table 7" in output
+    assert all(json.loads(line)["smoke"] for line in (folder / "runs.jsonl").read_text().splitlines())
+    assert {path.name for path in (folder / "figures").iterdir()} == {f"figure{n}.png" for n in (2, 3, 4, 5)}
+
+
+@pytest.mark.slow
+def test_a_second_call_runs_nothing_and_writes_the_same_report(smoke, call):
+    folder, _ = smoke
+    before = {name: (folder / name).read_text() for name in ("runs.jsonl", "report.md", "report.tex", "report.html")}
+    code, output, _ = call(["all", "--smoke"], folder.parents[1])
+    total = re.search(r"(\d+) runs, (\d+) of them finished before", output)
+    assert code == 0
+    assert total[1] == total[2]
+    assert before == {name: (folder / name).read_text() for name in before}
+
+
+@pytest.mark.slow
+def test_half_of_the_results_are_completed_to_the_same_scores(smoke, call, tmp_path):
+    folder, _ = smoke
+    lines = (folder / "runs.jsonl").read_text().splitlines(keepends=True)
+    part = tmp_path / "runs" / "smoke" / "runs.jsonl"
+    part.parent.mkdir(parents=True)
+    kept = [line for line in lines if json.loads(line)["kind"] == "training"][::2]
+    part.write_text("".join(kept))
+    assert call(["table4", "--smoke"], tmp_path)[0] == 0
+    again = {record["key"]: record for record in map(json.loads, part.read_text().splitlines())}
+    first = {record["key"]: record for record in map(json.loads, lines)}
+    trained = [key for key in again if again[key]["kind"] == "training"]
+    assert all(again[key]["dev"]["score"] == first[key]["dev"]["score"] for key in trained)
+    assert part.read_text().startswith("".join(kept))
+
+
+def outside(text: str) -> list[str]:
+    """Whatever a browser would fetch: sources and links that are neither data nor places in the page."""
+    found = re.findall(r'(?:src|href|srcset|action|poster|data)\s*=\s*["\']?([^"\'\s>]+)', text)
+    found += re.findall(r"url\(\s*[\"']?([^)\"']+)", text) + re.findall(r"@import\s+(\S+)", text)
+    return [address for address in found if not address.startswith(("data:", "#"))]
+
+
+@pytest.mark.slow
+def test_the_page_refers_to_nothing_outside_itself(smoke):
+    text = (smoke[0] / "report.html").read_text()
+    assert outside('<img src="https://example.org/a.png"><style>@import url(b.css)</style>')  # it would be found
+    assert outside(text) == []
+    assert "<script" not in text
+
+
+@pytest.mark.slow
+def test_the_page_opens_in_a_browser_without_a_request(smoke, tmp_path):
+    page_file = tmp_path / "report.html"  # alone: no figures beside it
+    shutil.copy(smoke[0] / "report.html", page_file)
+    with chromium() as browser:
+        page = browser.new_page()
+        requests, errors = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(error))
+        page.goto(page_file.as_uri())
+        page.wait_for_load_state("networkidle")
+        assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
+        assert errors == []
+        drawn = page.eval_on_selector_all("img", "images => images.map(i => i.complete && i.naturalWidth > 100)")
+        assert drawn == [True] * 4
+        assert page.locator("h2").count() == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table8", "--smoke"], "there is no 'table8' to reproduce; there are list, table1, table2"),
+        (["table4"], "--data-dir DIR: the folder with the sets"),
+        (["table4", "--smoke", "--seeds", "0"], "--seeds must be 1 or more, got 0"),
+        (["table4", "--smoke", "--settings", "wurst"], "wurst: neither a preset (paper, best, fast) nor a folder"),
+        (["table4", "--data-dir", "."], "the benchmark mr is not here"),
+        (["grid.json", "--smoke"], "grid.json: no such file"),
+        (["wrong.json", "--smoke"], "wrong.json: unknown: row; the fields are"),
+        (["option.json", "--smoke"], "settings: expected the fields of TrainingConfig; missing or unknown: droput"),
+        (["set.json", "--smoke"], "imdb: no such set; there are"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(arguments, message, call, tmp_path):
+    (tmp_path / "wrong.json").write_text('{"data": "mr", "row": []}')
+    (tmp_path / "option.json").write_text('{"data": "mr", "rows": [{"label": "a", "model": {"droput": 0.1}}]}')
+    (tmp_path / "set.json").write_text('{"data": "imdb", "rows": [{"label": "a"}]}')
+    code, _, errors = call(arguments, tmp_path)
+    assert code == 2
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_the_list_names_everything(call, tmp_path):
+    output = call(["list"], tmp_path)[1]
+    assert [line.split()[0] for line in output.splitlines()] == list(NAMES)
+
+
+def test_rows_of_ones_own_are_run_from_a_file(call, tmp_path):
+    rows = [{"label": "plain"}, {"label": "maximum", "model": {"readout": "max"}, "training": {"averaging": 0.9}}]
+    content = {"title": "Two ways", "data": ["mr"], "split": "test", "against": "plain", "rows": rows}
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    assert call(["mine.json", "--smoke", "--seeds", "2"], tmp_path)[0] == 0
+    lines = [json.loads(line) for line in (tmp_path / "runs/smoke/runs.jsonl").read_text().splitlines()]
+    assert sorted(line["run"]["model"]["readout"] for line in lines) == ["max", "max", "sentence", "sentence"]
+    report = (tmp_path / "runs/smoke/report.md").read_text()
+    assert "Two ways" in report
+    assert re.search(r"\| mr \| maximum \| .* ± .* \| 2 \| [+-]\d", report)
