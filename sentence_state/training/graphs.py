@@ -135,7 +135,7 @@ class CapturedSteps:
             return
         try:
             self.graphs[shape] = self.recorder.record(lambda: self.step(place.batch))
-        except RuntimeError as error:
+        except Exception as error:  # an error of the step itself comes again when it runs as it is
             reason = str(error).strip().partition("\n")[0]
             warnings.warn(
                 f"training goes on without CUDA graphs: a step could not be captured ({reason})", stacklevel=2

@@ -143,11 +143,23 @@ def test_more_sentences_than_one_program_counts():
     assert_log_partition_is_equal(*random_chain("static", 2, 0.0, lengths))
 
 
+def test_a_weight_that_is_one_number_for_all_sentences_gives_its_gradient():
+    chain, lengths = random_chain("edge", 3)
+    gradients = []
+    for version in (as_float32(chain), chain):
+        emission = version.emission.requires_grad_()
+        crf.log_partition(version, lengths).sum().backward()  # the gradient of the sum has a stride of zero
+        gradients.append(emission.grad)
+    assert_near(*gradients)
+
+
 def test_potentials_in_any_memory_order_give_the_same():
     chain, lengths = random_chain("edge", 3)
     turned = crf.Chain(*(tensor.float().transpose(0, 1).contiguous().transpose(0, 1) for tensor in chain[:2]), chain[2])
     turned = turned._replace(transition=turned.transition.mT.contiguous().mT, end=turned.end.float())
     assert_near(crf.log_partition(turned, lengths), crf.log_partition(chain, lengths))
+    every_second = turned._replace(transition=torch.stack([chain.transition.float()] * 2, dim=1)[:, 1])
+    assert_near(crf.log_partition(every_second, lengths), crf.log_partition(chain, lengths))
     assert_near(crf.label_marginals(turned, lengths), crf.label_marginals(chain, lengths))
 
 

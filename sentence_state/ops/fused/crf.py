@@ -22,11 +22,11 @@ LEAST_TILE = 16
 
 def log_partition(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """-> log-partition (B,) and alpha (B, N, K), less a constant for each word, zero at padding."""
+    B, N, K = emission.shape
     transition, walk = read_transition(transition)
-    total, alphas = emission.new_empty(len(emission)), contiguous_like(emission)
-    log_partition_kernel[(len(emission),)](
-        emission.contiguous(), transition, end.contiguous(), lengths, total, alphas, *emission.shape[1:], **walk
-    )
+    total, alphas = emission.new_empty(B), emission.new_empty(B, N, K)
+    emission, end, lengths = contiguous(emission, end, lengths)
+    launch(log_partition_kernel, (B,), [emission, transition, end, lengths, total, alphas], N, K, **walk)
     return total, alphas
 
 
@@ -37,29 +37,23 @@ def expected_counts(
     and end. Where sentences share their transitions, a second kernel adds the pairs of all of them."""
     (B, N, K), own = alphas.shape, len(transition) == len(alphas)
     transition, walk = read_transition(transition)
-    labels, last, pairs = torch.empty_like(alphas), alphas.new_empty(B, K), alphas.new_empty(B if own else 0, N, K, K)
-    expected_counts_kernel[(B,)](
-        transition, end.contiguous(), lengths, alphas, weight.contiguous(), labels, pairs, last, N, K, PAIRS=own, **walk
-    )
+    labels, last, pairs = alphas.new_empty(B, N, K), alphas.new_empty(B, K), alphas.new_empty(B if own else 0, N, K, K)
+    end, lengths, alphas, weight = contiguous(end, lengths, alphas, weight)
+    tensors = [transition, end, lengths, alphas, weight, labels, pairs, last]
+    launch(expected_counts_kernel, (B,), tensors, N, K, PAIRS=own, **walk)
     return labels, pairs if own else shared_pairs(transition, lengths, alphas, labels), last.sum(0)
 
 
 def shared_pairs(transition: Tensor, lengths: Tensor, alphas: Tensor, labels: Tensor) -> Tensor:
     """Pair marginals of all sentences, from those of their labels -> (1, N, K, K)."""
     B, N, K = alphas.shape
-    tile = tile_of(K)
-    columns, groups = LEAST_TILE, triton.cdiv(B, GROUP)
+    tile, columns, groups = tile_of(K), LEAST_TILE, triton.cdiv(B, GROUP)
     partial = alphas.new_empty(groups, N, K, K)
-    shared_pairs_kernel[(N, triton.cdiv(K, columns), groups)](
-        transition,
-        lengths,
-        alphas,
-        labels,
-        partial,
-        B,
-        N,
-        K,
-        transition.stride(1),
+    launch(
+        shared_pairs_kernel,
+        (N, triton.cdiv(K, columns), groups),
+        [transition, lengths, alphas, labels, partial],
+        *(B, N, K, transition.stride(1)),
         GROUP=GROUP,
         COLUMNS=columns,
         TILE=tile,
@@ -72,22 +66,11 @@ def marginals(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor
     """P(y_i) (B, N, K), and P(y_{i-1}, y_i) (B, N, K, K) where asked for, else an empty tensor."""
     B, N, K = emission.shape
     transition, walk = read_transition(transition)
-    alphas, labels, last = contiguous_like(emission), contiguous_like(emission), emission.new_empty(B, K)
+    alphas, labels, last = emission.new_empty(B, N, K), emission.new_empty(B, N, K), emission.new_empty(B, K)
     of_pairs = emission.new_empty(B if pairs else 0, N, K, K)
-    marginals_kernel[(B,)](
-        emission.contiguous(),
-        transition,
-        end.contiguous(),
-        lengths,
-        alphas,
-        labels,
-        of_pairs,
-        last,
-        N,
-        K,
-        PAIRS=pairs,
-        **walk,
-    )
+    emission, end, lengths = contiguous(emission, end, lengths)
+    tensors = [emission, transition, end, lengths, alphas, labels, of_pairs, last]
+    launch(marginals_kernel, (B,), tensors, N, K, PAIRS=pairs, **walk)
     return labels, of_pairs
 
 
@@ -97,10 +80,20 @@ def viterbi(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor) 
     transition, walk = read_transition(transition)
     pointers = emission.new_empty(B, N, K, dtype=torch.int8)
     tags, scores = emission.new_empty(B, 1, N, dtype=torch.long), emission.new_empty(B, 1)
-    viterbi_kernel[(B,)](
-        emission.contiguous(), transition, end.contiguous(), lengths, pointers, tags, scores, N, K, **walk
-    )
+    emission, end, lengths = contiguous(emission, end, lengths)
+    tensors = [emission, transition, end, lengths, pointers, tags, scores]
+    launch(viterbi_kernel, (B,), tensors, N, K, **walk)
     return tags, scores
+
+
+def launch(kernel: Any, grid: tuple[int, ...], tensors: list[Tensor], *numbers: int, **options: Any) -> None:
+    """Run a kernel on the tensors' own device, which need not be the current one."""
+    with torch.cuda.device_of(tensors[0]):
+        kernel[grid](*tensors, *numbers, **options)
+
+
+def contiguous(*tensors: Tensor) -> list[Tensor]:
+    return [tensor.contiguous() for tensor in tensors]
 
 
 def read_transition(transition: Tensor) -> tuple[Tensor, dict[str, Any]]:
@@ -109,12 +102,11 @@ def read_transition(transition: Tensor) -> tuple[Tensor, dict[str, Any]]:
     K = transition.shape[2]
     if transition.stride()[2:] != (K, 1):
         transition = transition.contiguous()
-    one_matrix = transition.stride(1) == 0
     tile = tile_of(K)
     return transition, {
         "sentence_stride": 0 if len(transition) == 1 else transition.stride(0),
         "word_stride": transition.stride(1),
-        "ONE_MATRIX": one_matrix,
+        "ONE_MATRIX": transition.stride(1) == 0,
         "TILE": tile,
         # One warp needs no barrier. From 32 labels on the exponentials take longer than that.
         "num_warps": 1 if tile < 32 else 4 if tile < 64 else 8,
@@ -123,7 +115,3 @@ def read_transition(transition: Tensor) -> tuple[Tensor, dict[str, Any]]:
 
 def tile_of(K: int) -> int:
     return max(LEAST_TILE, int(triton.next_power_of_2(K)))
-
-
-def contiguous_like(x: Tensor) -> Tensor:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
