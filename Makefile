@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test lint types browser demo setup clean
+.PHONY: test lint types browser demo fuzz-server setup clean
 
 test: lint types browser  ## everything CI runs
 	$(BIN)/python -m pytest
@@ -21,6 +21,9 @@ types: setup
 
 browser: setup  ## a Chromium for the tests of the page, where there is none
 	.ci/chromium $(BIN)
+
+fuzz-server: setup  ## 10,000 hostile requests: ours, and schemathesis's for /v1/predict and /v1/trace
+	$(BIN)/python -m tests.serving.fuzzer --requests 8000 --examples 1000
 
 setup: $(VENV)/.installed
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 LINGER = 32  # times the limit: what is read and thrown away, so that the client hears the answer
 SECONDS = 30.0  # for a body to arrive
@@ -22,6 +23,8 @@ async def read_json(request: Request, shape: type[Shape], most: int) -> Shape:
     try:
         async with asyncio.timeout(SECONDS):
             body = await read_bytes(request, most)
+    except ClientDisconnect:
+        raise HTTPException(400, "the body ended early") from None  # nobody is there to read this
     except TimeoutError:
         raise HTTPException(408, f"the body did not arrive within {SECONDS:.0f} seconds") from None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -41,6 +42,8 @@ class Front:
 
         try:
             await self.app(scope, receive, send_with_headers)
+        except LocalProtocolError:
+            status = 400  # the body broke off in a way that is no HTTP: uvicorn has said so and hung up
         finally:
             path = scope["path"] if scope["path"] in PATHS else "other"  # a label for each path tried would have no end
             self.metrics.request(path, status, time.monotonic() - start)

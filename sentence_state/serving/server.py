@@ -16,6 +16,7 @@ from ..models import Model
 from .app import create_app
 from .limits import Limits
 from .metrics import Metrics
+from .protocol import PatientProtocol
 from .service import Service, names_of
 
 DRAIN_SECONDS = 30  # for what was accepted to be answered after SIGTERM or Ctrl-C
@@ -55,23 +56,28 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(app: FastAPI, listening: socket.socket, max_connections: int, started: Callable[[], None]) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer what was accepted."""
+    before = {number: signal.signal(number, ignore) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        asyncio.run(serve(uvicorn_server(app, max_connections), listening, started))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def uvicorn_server(app: FastAPI, max_connections: int) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         lifespan="on",
+        http=PatientProtocol,
         ws="none",
         limit_concurrency=max_connections,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         server_header=False,
     )
-    before = {number: signal.signal(number, ignore) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        asyncio.run(serve(uvicorn.Server(config), listening, started))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return uvicorn.Server(config)
 
 
 async def serve(server: uvicorn.Server, listening: socket.socket, started: Callable[[], None]) -> None:

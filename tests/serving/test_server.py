@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -117,6 +118,32 @@ def test_overload_is_shed_with_429_and_memory_stays(runs, tmp_path):
     finally:
         server.stop()
         server.process.communicate()
+
+
+def test_clients_that_say_nothing_are_hung_up_on(runs, models, monkeypatch):
+    from sentence_state.serving import protocol
+    from sentence_state.serving.server import build_app, listen, serve, uvicorn_server
+
+    monkeypatch.setattr(protocol, "SECONDS", 0.3)
+    app, listening = build_app([runs["spans"]], [models["spans"]]), listen("127.0.0.1", 0)
+    server = uvicorn_server(app, 100)
+    thread = threading.Thread(target=lambda: asyncio.run(serve(server, listening, lambda: None)))
+    thread.start()
+    try:
+        silent, half, whole = (socket.create_connection(listening.getsockname(), 10) for _ in range(3))
+        half.sendall(b"POST /v1/predict HTTP/1.1\r\nHost:")
+        whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert whole.recv(9) == b"HTTP/1.1 "
+        assert silent.recv(1) == half.recv(1) == b""  # closed, long before the ten seconds of this client
+        time.sleep(0.5)
+        whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        answers = b"".join(iter(lambda: whole.recv(4096), b""))
+        assert answers.count(b"200 OK") == 2
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        for connection in (silent, half, whole, listening):
+            connection.close()
 
 
 def memory(pid: int) -> int:

@@ -1,0 +1,36 @@
+"""uvicorn's HTTP/1.1, which waits for ever for the head of a request: this one hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS = 20.0  # from a connection, or the first byte of a request, to the end of its head
+
+
+class PatientProtocol(H11Protocol):
+    """Patient, not endless: clients that connect and say nothing would use up `max_connections`."""
+
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.timer = self.loop.call_later(SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self.stop_timer()
+        elif self.timer is None:
+            self.timer = self.loop.call_later(SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.stop_timer()
+        super().connection_lost(exc)
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
