@@ -1,10 +1,10 @@
-"""python -m benchmarks encoders | gpu | inference | halting | plots"""
+"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | plots"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import encoders, gpu, halting, inference, plots
+from . import encoders, gpu, halting, inference, plots, serving
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
@@ -13,6 +13,8 @@ if __name__ == "__main__":
             "gpu": gpu.main,
             "inference": inference.main,
             "halting": halting.main,
+            "serving": serving.main,
+            "serving-memory": serving.memory,
             "plots": plots.main,
         },
         prog="python -m benchmarks",
