@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .data.batching import cut
 from .data.description import CONFIG, description_hash, read_config, read_vocabularies
 from .data.example import Example
-from .data.files import FolderError, read_json
+from .data.files import FolderError, check_regular, read_json
 from .data.indexing import IndexedExamples, Vocabularies, index_examples
 from .data.predictions import Prediction, label_prediction, read_texts, span_predictions
 from .data.tokenizer import Tokenizer
@@ -139,6 +139,7 @@ def open_session(folder: Path, description: str, threads: int | None) -> Inferen
         raise FolderError.at(folder / EXPORT, "describes no exported model")
     if export.get("description") != description:
         raise FolderError.at(path, f"belongs to another {CONFIG} or to other vocabularies")
+    check_regular(path)
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..runtime import EXPORT, RuntimeModel
 from .console import make_console
 from .flags import Serve, UsageError
 from .load import load_model
+
+if TYPE_CHECKING:
+    from ..serving.service import Served
 
 TOKEN = "SENTENCE_STATE_TOKEN"  # environment variable
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -15,7 +20,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 def serve(flags: Serve) -> int:
     try:
-        from ..serving.server import build_app, listen, run
+        from ..serving.server import build_app, listen, run, threads_each
     except ImportError as error:
         missing = f'serve needs the extra "serve": pip install "sentence-state[serve]" ({error})'
         raise UsageError(missing) from None
@@ -27,8 +32,9 @@ def serve(flags: Serve) -> int:
     except OSError as error:
         raise UsageError(f"cannot listen on {flags.host}:{flags.port}: {error.strerror or error}") from None
     with listening:
-        models = [load_model(run_folder, flags.device, flags.limits.max_batch) for run_folder in flags.runs]
-        app = build_app(flags.runs, models, flags.limits, token, flags.threads)
+        threads = flags.threads or threads_each(len(flags.runs))
+        models = [load(folder, flags, threads) for folder in flags.runs]
+        app = build_app(flags.runs, models, flags.limits, token, threads)
         host, port = listening.getsockname()[:2]
         if host not in LOOPBACK and token is None:
             console.print(f"anybody who reaches {host}:{port} can use the models: set {TOKEN} or --token-file")
@@ -36,6 +42,16 @@ def serve(flags: Serve) -> int:
         run(app, listening, flags.limits.max_connections, lambda: console.print(greeting(flags, address)))
     console.print("stopped")
     return 0
+
+
+def load(folder: Path, flags: Serve, threads: int) -> Served:
+    """A trained model, or one that `sentence-state export --format onnx` wrote."""
+    if not (folder / EXPORT).exists():
+        return load_model(folder, flags.device, flags.limits.max_batch)
+    try:
+        return RuntimeModel.from_pretrained(folder, threads)
+    except ImportError as error:
+        raise UsageError(str(error)) from None
 
 
 def check(flags: Serve) -> None:

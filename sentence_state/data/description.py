@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DataError
-from .files import FolderError, read_json
+from .files import FolderError, check_regular, read_json
 from .indexing import Vocabularies
 from .tokenizer import Tokenizer
 from .vocabulary import Vocabulary
@@ -56,6 +56,7 @@ def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
         if name not in config["vocabularies"]:
             continue
         path = folder / f"{name}.json"
+        check_regular(path)
         try:
             found[name] = Vocabulary.load(path)
         except DataError as error:
@@ -64,10 +65,17 @@ def read_vocabularies(folder: Path, config: dict[str, Any]) -> Vocabularies:
             raise FolderError.at(path, f"no vocabulary of sentence-state ({error})") from None
         if not all(isinstance(word, str) for word in found[name].words):
             raise FolderError.at(path, "no vocabulary of sentence-state: every word must be a string")
+        if not all(word.isascii() or is_unicode(word) for word in found[name].words):
+            raise FolderError.at(path, "no vocabulary of sentence-state: a word with half a surrogate pair")
     if "words" not in found:
         raise FolderError.at(folder / CONFIG, "names no vocabulary of words")
     case_size = config["model"].get("case_size")
     return Vocabularies(**found, case=isinstance(case_size, int) and case_size > 0)
+
+
+def is_unicode(word: str) -> bool:
+    """Whether it can be written and sent; JSON can hold halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def description_hash(config: dict[str, Any], vocabularies: Vocabularies) -> str:

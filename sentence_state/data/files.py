@@ -70,8 +70,15 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def check_regular(path: Path) -> None:
+    """Refuse a pipe or a device in the place of a file: it would be read for ever."""
+    if path.exists() and not path.is_file():
+        raise FolderError.at(path, "no regular file")
+
+
 def read_json(path: Path) -> Any:
     """What a JSON file holds, or a FolderError."""
+    check_regular(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..data.files import (
     UNFINISHED,
     FolderError,
+    check_regular,
     read_json,
     remove,
     replacing,
@@ -54,6 +55,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata as they were written; a FolderError when the file is missing, cut off or changed."""
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
@@ -69,6 +71,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 def shapes_of(path: Path) -> dict[str, list[int]]:
     """Names and shapes of the tensors, from the header alone."""
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+MOST_STEPS = 1000
 WEIGHTS, VERSIONS = "model.safetensors", "versions.json"
 
 AnyModel = TypeVar("AnyModel", bound="Model")
@@ -103,6 +104,8 @@ def load(
     try:
         options = {"tag_scheme": config["tag_scheme"], "tokenizer": Tokenizer(**config["tokenizer"])}
         settings = ModelConfig.from_dict(config["model"])
+        if settings.num_steps > MOST_STEPS:  # the one number that no weight bears out
+            raise FolderError.at(folder / CONFIG, f"num_steps is {settings.num_steps}, at most {MOST_STEPS} are run")
         with torch.device("meta"):  # shapes without memory: a wrong config cannot ask for more than the file holds
             skeleton = cls(settings, vocabularies, **options)
         check_shapes(folder / WEIGHTS, {name: list(t.shape) for name, t in skeleton.state_dict().items()})
@@ -113,6 +116,7 @@ def load(
     except (ValueError, TypeError, RuntimeError, OverflowError, MemoryError) as error:
         raise FolderError.at(folder / CONFIG, f"describes no model ({error})") from None
     load_weights(model, folder)
+    check_finite(model, folder)
     return model.to(device, PRECISIONS[precision]).eval()
 
 
@@ -125,6 +129,12 @@ def load_weights(model: Model, folder: Path) -> None:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise FolderError.at(folder / WEIGHTS, f"does not fit {CONFIG} ({error})") from None
+
+
+def check_finite(model: Model, folder: Path) -> None:
+    for name, parameter in model.named_parameters():
+        if not parameter.isfinite().all():
+            raise FolderError.at(folder / WEIGHTS, f"{name} holds numbers that are not finite")
 
 
 def class_named(name: str, expected: type[AnyModel], folder: Path) -> type[AnyModel]:

@@ -22,7 +22,16 @@ from .front import Front
 from .limits import Limits
 from .metrics import Metrics
 from .page import page_files
-from .schemas import ModelsAnswer, PredictAnswer, PredictRequest, Refusal, Status, TraceAnswer, TraceRequest
+from .schemas import (
+    ModelDescription,
+    ModelsAnswer,
+    PredictAnswer,
+    PredictRequest,
+    Refusal,
+    Status,
+    TraceAnswer,
+    TraceRequest,
+)
 from .service import Service, TextError
 
 MOST_TRACED = 128  # words: what a page can show
@@ -77,7 +86,7 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         service = service_named(asked.model)
         examples = await read_texts(service, asked.texts)
         predictions = await result_of(lambda: service.predict(examples))
-        return JSONResponse({"model": service.name, "predictions": predictions})
+        return as_json({"model": service.name, "predictions": predictions})
 
     @app.post(
         "/v1/trace",
@@ -92,18 +101,20 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         asked = await read_json(request, TraceRequest, limits.max_body)
         service = service_named(asked.model)
         if not service.description["trace"]:
+            if service.description["runtime"] == "onnx":
+                raise HTTPException(422, f"{service.name} is an exported graph, which keeps no states to show")
             encoder = service.description["encoder"]
             raise HTTPException(422, f"{service.name} is a {encoder}: only an S-LSTM's words exchange their states")
         (example,) = await read_texts(service, [asked.text])
         if len(example.words) > MOST_TRACED:
             raise HTTPException(422, f"the text has {len(example.words)} words, at most {MOST_TRACED} are traced")
         found = await result_of(lambda: service.trace(example))
-        return JSONResponse({"model": service.name, "text": example.located()[0], **found})
+        return as_json({"model": service.name, "text": example.located()[0], **found})
 
     @app.get("/v1/models", responses=refusals(*unauthorized), dependencies=guarded)
     async def models() -> ModelsAnswer:
         """The models, the first being the one that answers where none is named, and the limits of requests."""
-        return ModelsAnswer(models=[s.description for s in services], limits=asdict(limits))  # type: ignore[misc]
+        return ModelsAnswer(models=[ModelDescription(**s.description) for s in services], limits=asdict(limits))
 
     @app.get("/health")
     async def health() -> Status:
@@ -175,6 +186,13 @@ async def result_of(submit: Any) -> Any:
         raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
     except Exception:  # its traceback is in the log of the model's thread
         raise HTTPException(500, "the model failed on this request") from None
+
+
+def as_json(content: dict[str, Any]) -> JSONResponse:
+    try:
+        return JSONResponse(content)
+    except ValueError:  # weights so large that a sum of them is infinite
+        raise HTTPException(500, "the model's answer is not a finite number") from None
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

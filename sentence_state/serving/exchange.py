@@ -28,7 +28,8 @@ def trace(model: Model, example: Example) -> dict[str, Any]:
     encoder = model.encoder
     if not isinstance(encoder, SentenceStateLSTM):
         raise ValueError(f"{model.config.encoder} has no exchange of states")
-    batch = collate([example], model.vocabularies, targets=False).to(model.embedding.words.weight.device)
+    batch = collate([example], model.vocabularies, boundaries=model.config.boundaries, targets=False)
+    batch = batch.to(model.embedding.words.weight.device)
     with torch.no_grad():
         found = encoder.trace(model.embedding(batch), batch.lengths)
     answers = answers_after_each_step(model, encoder, example)

@@ -79,11 +79,12 @@ class TraceAnswer(BaseModel):
 
 class ModelDescription(BaseModel):
     name: str
-    class_: Annotated[str, Field(alias="class")]
+    targets: Annotated[list[str], Field(description="label, tags or both: what predictions hold.")]
+    runtime: Annotated[str, Field(description="torch, or onnx for an exported model.")]
     encoder: str
     hidden_size: int
     num_steps: int | None
-    parameters: int
+    parameters: int | None
     labels: list[str]
     span_labels: list[str]
     trace: Annotated[bool, Field(description="Whether /v1/trace answers for this model.")]

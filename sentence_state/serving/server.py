@@ -12,32 +12,35 @@ import torch
 import uvicorn
 from fastapi import FastAPI
 
-from ..models import Model
 from .app import create_app
 from .limits import Limits
 from .metrics import Metrics
 from .protocol import PatientProtocol
-from .service import Service, names_of
+from .service import Served, Service, names_of
 
 DRAIN_SECONDS = 30  # for what was accepted to be answered after SIGTERM or Ctrl-C
 
 
 def build_app(
     folders: Sequence[Path],
-    models: Sequence[Model],
+    models: Sequence[Served],
     limits: Limits | None = None,
     token: str | None = None,
     threads: int | None = None,
 ) -> FastAPI:
     """The application for loaded models, which share the cores unless `threads` says how many each takes."""
     limits, metrics = limits or Limits(), Metrics()
-    threads = threads or max(1, torch.get_num_threads() // len(models))
+    threads = threads or threads_each(len(models))
     services = [
-        Service(name, model, limits, threads, metrics.watch(name))
-        for name, model in zip(names_of(folders), models, strict=True)
+        Service(name, folder, model, limits, threads, metrics.watch(name))
+        for name, folder, model in zip(names_of(folders), folders, models, strict=True)
     ]
     metrics.watch_queues(services)
     return create_app(services, limits, metrics, token)
+
+
+def threads_each(models: int) -> int:
+    return max(1, torch.get_num_threads() // models)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import Any
 
 import torch
 
+from ..data.description import CONFIG, read_config
 from ..data.example import Example
-from ..models import Model
-from ..models.model import Prediction
+from ..data.predictions import Prediction, read_text
+from ..models import FolderError, Model, ModelConfig
+from ..runtime import RuntimeModel
 from .batcher import Batcher, Watch
 from .exchange import can_trace, trace
 from .limits import Limits
+
+Served = Model | RuntimeModel
 
 
 class TextError(ValueError):
@@ -22,25 +27,34 @@ class TextError(ValueError):
 
 
 class Service:
-    """One served model.
+    """One served model, trained or exported, out of `folder`.
 
     threads: of PyTorch, for this model. watch: told of every batch: sentences, words, seconds.
     """
 
     def __init__(
-        self, name: str, model: Model, limits: Limits, threads: int | None = None, watch: Watch | None = None
+        self,
+        name: str,
+        folder: Path,
+        model: Served,
+        limits: Limits,
+        threads: int | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.name, self.model, self.limits = name, model, limits
         self.threads = threads or torch.get_num_threads()
-        self.description = describe(name, model)
+        self.description = describe(name, folder, model)
         self.batcher = Batcher(self.answer, limits, self.prepare, watch)
 
     def prepare(self) -> None:
         """In the model's thread: its share of the cores, and a first answer, which is slower than all others."""
         torch.set_num_threads(self.threads)
-        self.model.answer([Example(["warm"]), Example(["warm", "up"])])
+        self.answer([Example(["warm"]), Example(["warm", "up"])])
 
     def answer(self, examples: Sequence[Example]) -> list[Prediction]:
+        if isinstance(self.model, RuntimeModel):
+            texts = [example.text if example.offsets and example.text else example.words for example in examples]
+            return self.model.predict(texts, len(examples))
         return self.model.answer(examples, len(examples))
 
     def read(self, texts: Sequence[str | Sequence[str]]) -> list[Example]:
@@ -51,7 +65,7 @@ class Service:
         if not isinstance(text, str) and not all(word.strip() for word in text):
             raise TextError(f"text {row} has a word that is empty")
         try:
-            example = self.model.example(text, row)
+            example = read_text(text, row, self.model.tokenizer)
         except ValueError:
             raise TextError(f"text {row} has no words") from None
         if len(example.words) > self.limits.max_words:
@@ -62,31 +76,45 @@ class Service:
         return self.batcher.submit(examples)
 
     def trace(self, example: Example) -> Future[dict[str, Any]]:
-        return self.batcher.call(lambda: trace(self.model, example))
+        model = self.model
+        if not isinstance(model, Model):
+            raise TypeError("an exported model keeps no states")
+        return self.batcher.call(lambda: trace(model, example))
 
     def close(self) -> None:
         self.batcher.close()
 
 
-def describe(name: str, model: Model) -> dict[str, Any]:
+def describe(name: str, folder: Path, model: Served) -> dict[str, Any]:
     """What /v1/models says."""
+    config = model.config if isinstance(model, Model) else read_model_config(folder)
     vocabularies = model.vocabularies
     tags = vocabularies.tags.words if vocabularies.tags else []
     plain = model.tag_scheme == "plain"
     return {
         "name": name,
-        "class": type(model).__name__,
-        "encoder": model.config.encoder,
-        "hidden_size": model.config.hidden_size,
-        "num_steps": model.config.num_steps if can_trace(model) else None,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "targets": list(model.targets),
+        "runtime": "torch" if isinstance(model, Model) else "onnx",
+        "encoder": config.encoder,
+        "hidden_size": config.hidden_size,
+        "num_steps": config.num_steps if config.encoder == "S-LSTM" else None,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()) if isinstance(model, Model) else None,
         "labels": vocabularies.labels.words if vocabularies.labels else [],
         "span_labels": sorted({tag if plain else tag[2:] for tag in tags if plain or tag != "O"}),
         "trace": can_trace(model),
     }
 
 
+def read_model_config(folder: Path) -> ModelConfig:
+    """What an exported model was before."""
+    try:
+        return ModelConfig.from_dict(read_config(folder)["model"])
+    except ValueError as error:
+        raise FolderError.at(folder / CONFIG, f"describes no model ({error})") from None
+
+
 def names_of(folders: Sequence[Path]) -> list[str]:
     """The name of each folder; its whole path where two have the same."""
     short = [folder.resolve().name for folder in folders]
-    return [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
+    names = [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
+    return [os.fsencode(name).decode("utf-8", "replace") for name in names]  # a name on disk may be any bytes

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import pickle
 import resource
 import sys
 from types import SimpleNamespace
@@ -173,6 +174,89 @@ def test_other_words_of_the_same_number_are_refused(folder):
 def test_weights_without_a_checksum_are_refused(folder):
     save_file(joint().state_dict(), folder / "model.safetensors")
     assert "checksum" in refused(folder)
+
+
+class Payload:
+    """What a pickle does when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("write", [pickle.dump, torch.save], ids=["pickle", "torch.save"])
+def test_nothing_in_a_folder_is_executed(folder, tmp_path, name, write):
+    with open(folder / name, "wb") as file:
+        write(Payload(str(tmp_path / "executed")), file)
+    if name == "versions.json":
+        Model.from_pretrained(folder)  # it is for people
+    else:
+        assert str(folder / name) in refused(folder)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_files_that_are_not_the_models_are_left_alone(folder, tmp_path):
+    for name in ("model.pt", "pytorch_model.bin", "model.pkl", "__init__.py", "config.py"):
+        with open(folder / name, "wb") as file:
+            pickle.dump(Payload(str(tmp_path / "executed")), file)
+    Model.from_pretrained(folder).predict(TEXTS)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "versions.json"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert refused(folder) == f"{folder / name}: no regular file"
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    assert refused(folder) == f"{folder / name}: no regular file"
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    assert refused(folder) == f"{folder / name}: no regular file"
+
+
+def test_files_of_two_models_that_are_swapped_are_refused(folder, tmp_path):
+    examples = corpus(20)
+    for example in examples:
+        example.label = f"not {example.label}"
+    other = JointModel.from_examples(examples, small(), seed=0)
+    other.save_pretrained(tmp_path / "other")
+    for name in ("labels.json", "model.safetensors"):
+        both = (folder / name).read_bytes(), (tmp_path / "other" / name).read_bytes()
+        (folder / name).write_bytes(both[1])
+        assert "belongs to another config.json or to other vocabularies" in refused(folder)
+        (folder / name).write_bytes(both[0])
+    labels, tags = (folder / "labels.json").read_bytes(), (folder / "tags.json").read_bytes()
+    (folder / "labels.json").write_bytes(tags)
+    (folder / "tags.json").write_bytes(labels)
+    refused(folder)
+
+
+def test_a_number_of_steps_that_would_never_end_is_refused(folder):
+    model = joint()
+    object.__setattr__(model.config, "num_steps", 10**9)
+    model.save_pretrained(folder)  # whole, with a fitting checksum: only the number is hostile
+    assert refused(folder) == f"{folder / 'config.json'}: num_steps is 1000000000, at most 1000 are run"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_no_finite_numbers_are_refused(folder, number):
+    model = joint()
+    with torch.no_grad():
+        model.classifier.output.weight[0, 0] = number
+    model.save_pretrained(folder)
+    assert refused(folder).endswith("classifier.output.weight holds numbers that are not finite")
+
+
+def test_a_label_that_is_no_unicode_is_refused(folder):
+    path = folder / "labels.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "words": ["\ud800", *content["words"][1:]]}))
+    assert refused(folder) == f"{path}: no vocabulary of sentence-state: a word with half a surrogate pair"
 
 
 def test_what_is_no_folder_is_refused(tmp_path):

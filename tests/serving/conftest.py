@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ SMALL = ModelConfig(hidden_size=24, num_steps=4, gates="sharp", word_size=24, dr
 TRAINING = TrainingConfig(epochs=8, batch_size=16, learning_rate=0.02, l2=0.0, device="cpu")
 
 
-def train(cls: type[Model], encoder: str, folder: Path) -> Path:
+def train(cls: type[Model], encoder: str, folder: Path, epochs: int = 8) -> Path:
     sample = read_sample("bioes")
     model = cls.from_examples(sample.train[:240], ModelConfig(**{**SMALL.to_dict(), "encoder": encoder}))
-    fit(model, Splits(sample.train[:240], sample.dev[:40], []), TRAINING, folder)
+    fit(model, Splits(sample.train[:240], sample.dev[:20], []), replace(TRAINING, epochs=epochs), folder)
     return folder
 
 
@@ -27,8 +28,8 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     return {
         "assistant": train(JointModel, "S-LSTM", folder / "assistant"),
-        "labels": train(TextClassifier, "BiLSTM", folder / "labels"),
-        "spans": train(SequenceTagger, "S-LSTM", folder / "spans"),
+        "labels": train(TextClassifier, "BiLSTM", folder / "labels", epochs=1),
+        "spans": train(SequenceTagger, "S-LSTM", folder / "spans", epochs=1),
     }
 
 

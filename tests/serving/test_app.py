@@ -1,11 +1,14 @@
 import json
 import re
+import shutil
 import threading
 
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from sentence_state.runtime import RuntimeModel
+from sentence_state.serving.export.folder import export_onnx
 from sentence_state.serving.limits import Limits
 from sentence_state.serving.page import page_files
 from sentence_state.serving.server import build_app
@@ -46,7 +49,7 @@ def test_a_text_may_come_as_words_and_the_first_model_answers_when_none_is_named
 
 def test_spans_are_counted_in_code_points(client, models):
     text = "\U0001f600\U0001f600 play some jazz in the kitchen"
-    (found,) = predict(client, [text], model="spans").json()["predictions"]
+    (found,) = predict(client, [text], model="assistant").json()["predictions"]
     assert found["spans"]
     assert all(text[span["start"] : span["end"]] == span["text"] for span in found["spans"])
 
@@ -165,11 +168,36 @@ def test_an_encoder_without_an_exchange_says_so(client):
     assert answer.json()["detail"] == "labels is a BiLSTM: only an S-LSTM's words exchange their states"
 
 
+def test_an_exported_model_is_served_with_the_same_answers_and_without_a_trace(runs, models, sentences, tmp_path):
+    export_onnx(models["assistant"], tmp_path / "onnx", sentences)
+    exported = RuntimeModel.from_pretrained(tmp_path / "onnx")
+    folders = [runs["assistant"], tmp_path / "onnx"]
+    with TestClient(build_app(folders, [models["assistant"], exported], LIMITS)) as client:
+        texts = ["play some jazz in the kitchen", ["wake", "me", "at", "seven"]]
+        trained, same = (predict(client, texts, model=name).json()["predictions"] for name in ("assistant", "onnx"))
+        for one, other in zip(trained, same, strict=True):
+            assert one["label"] == other["label"]
+            assert [span["text"] for span in one["spans"]] == [span["text"] for span in other["spans"]]
+            assert one["score"] == pytest.approx(other["score"], abs=1e-4)  # float32, another order of sums
+        described = client.get("/v1/models").json()["models"][1]
+        assert (described["runtime"], described["encoder"], described["trace"]) == ("onnx", "S-LSTM", False)
+        answer = client.post("/v1/trace", json={"text": "play", "model": "onnx"})
+        assert answer.status_code == 422
+        assert answer.json()["detail"] == "onnx is an exported graph, which keeps no states to show"
+
+
+def test_numbers_that_are_not_finite_are_answered_500(runs, models, monkeypatch):
+    with TestClient(build_app([runs["assistant"]], [models["assistant"]], LIMITS)) as client:
+        monkeypatch.setattr(client.app.state.services[0].batcher, "answer", lambda examples: [{"score": float("nan")}])
+        answer = predict(client, ["a"])
+        assert (answer.status_code, answer.json()) == (500, {"detail": "the model's answer is not a finite number"})
+
+
 def test_models_are_described(client):
     answer = client.get("/v1/models").json()
     described = {model["name"]: model for model in answer["models"]}
     assert list(described) == ["assistant", "labels", "spans"]
-    assert (described["labels"]["class"], described["labels"]["encoder"]) == ("TextClassifier", "BiLSTM")
+    assert (described["labels"]["targets"], described["labels"]["encoder"]) == (["label"], "BiLSTM")
     assert [described[name]["trace"] for name in described] == [True, False, True]
     assert "play_music" in described["labels"]["labels"]
     assert "genre" in described["spans"]["span_labels"]
@@ -187,6 +215,8 @@ def test_a_model_that_fails_is_answered_500_and_serves_on(runs, models, monkeypa
 
 
 def test_two_folders_of_the_same_name_keep_their_paths(runs, models, tmp_path):
+    for place, name in (("a", "spans"), ("b", "labels")):
+        shutil.copytree(runs[name], tmp_path / place / "x")
     with TestClient(build_app([tmp_path / "a/x", tmp_path / "b/x"], [models["spans"], models["labels"]])) as client:
         names = [model["name"] for model in client.get("/v1/models").json()["models"]]
     assert names == [str(tmp_path / "a/x"), str(tmp_path / "b/x")]

@@ -38,6 +38,7 @@ export function panel(model) {
   }
 
   function exchange(traced) {
+    if (model.runtime === "onnx") return without("This model is an exported graph: it answers, but keeps no states to show.");
     if (!model.trace) return without(`${model.encoder} is no S-LSTM: its words exchange no states step by step, so there is nothing to show here.`);
     if (traced instanceof Error) return without(`The exchange is not shown: ${traced.message}.`);
     const atEnd = step() === null || step() === traced.steps.length;
@@ -61,7 +62,7 @@ function unlessAborted(error) {
 function about(model) {
   const kinds = [model.labels.length ? `${model.labels.length} labels` : "", model.span_labels.length ? `${model.span_labels.length} kinds of spans` : ""];
   const steps = model.num_steps ? `${model.num_steps} steps` : "";
-  const parameters = `${model.parameters.toLocaleString("en")} parameters`;
+  const parameters = model.parameters ? `${model.parameters.toLocaleString("en")} parameters` : "exported as ONNX";
   return [model.encoder, steps, ...kinds, parameters].filter(Boolean).join(", ");
 }
 
