@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
@@ -90,11 +91,20 @@ class Recorder:
         try:
             with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
                 loss = step()
-        except BaseException:  # a failed capture leaves its stream current, and random numbers that wait for its end
+        except BaseException:
             torch.cuda.set_stream(current)
             generator.graphsafe_set_state(random)
+            self.close_pool(current.device_index)
             raise
         return graph.replay, loss
+
+    def close_pool(self, device_index: int) -> None:
+        """After a failed capture torch leaves three things as they were in it: the current stream, the random numbers,
+        and the allocator, which here stops waiting for the end of the capture."""
+        names = ("_cuda_endAllocateToPool", "_cuda_endAllocateCurrentStreamToPool")  # the latter in older versions
+        end = next(getattr(torch._C, name) for name in names if hasattr(torch._C, name))
+        with suppress(RuntimeError):  # it has stopped already where the error was none of CUDA's
+            end(device_index, self.pool)
 
 
 class CapturedSteps:

@@ -55,8 +55,8 @@ def played_back(monkeypatch):
     return made
 
 
-def train(cls=TextClassifier, config=CONFIG, fields=None, dtype=torch.float64, **options):
-    data = splits()
+def train(cls=TextClassifier, config=CONFIG, fields=None, dtype=torch.float64, device="cpu", **options):
+    data, config = splits(), replace(config, device=device)
     model = cls.from_examples(data.train, small(**{"dropout": 0.0, **(fields or {})}), seed=config.seed).to(dtype)
     return model, fit(model, data, config, **options)
 
@@ -152,7 +152,7 @@ def test_a_resumed_run_in_graphs_ends_equal(lazy, played_back, tmp_path, monkeyp
     assert_near(resumed, expected, 1e-12)  # float64
 
 
-def stop_in_the_second_epoch(run, config, fields, dtype=torch.float64):
+def stop_in_the_second_epoch(run, config, fields, **options):
     """Die there, with a checkpoint of the batch before."""
 
     def stop(progress):
@@ -161,7 +161,7 @@ def stop_in_the_second_epoch(run, config, fields, dtype=torch.float64):
 
     config = replace(config, checkpoint_seconds=0.0)
     with pytest.raises(InterruptedError):
-        train(config=config, fields=fields, out=run, progress=stop, dtype=dtype)
+        train(config=config, fields=fields, out=run, progress=stop, **options)
 
 
 def test_lazy_adam_equals_sparse_adam():
@@ -198,7 +198,7 @@ def captured(monkeypatch):
         yield made
 
 
-FLOAT32 = {"dtype": torch.float32}
+ON_A_CARD = {"dtype": torch.float32, "device": "cuda"}
 FAMILIES = ["S-LSTM", "BiLSTM", "CNN", "Transformer (N=6)"]
 
 
@@ -207,14 +207,14 @@ FAMILIES = ["S-LSTM", "BiLSTM", "CNN", "Transformer (N=6)"]
 @pytest.mark.parametrize("encoder", FAMILIES)
 def test_captured_training_equals_eager_training_on_a_card(cls, encoder, captured, monkeypatch):
     fields = {"encoder": encoder, "hidden_size": 32, **SPELLED}
-    ours, result = train(cls, fields=fields, **FLOAT32)
+    ours, result = train(cls, fields=fields, **ON_A_CARD)
     monkeypatch.setattr(graphs, "MOST_GRAPHS", 0)
-    expected, expected_result = train(cls, fields=fields, **FLOAT32)
+    expected, expected_result = train(cls, fields=fields, **ON_A_CARD)
     assert len(captured[0].graphs) > 0 == len(captured[1].graphs)
     assert_near(ours, expected, 1e-5)  # float32, 32 steps
     losses, expected_losses = ([record["loss"] for record in r.history] for r in (result, expected_result))
     assert losses == pytest.approx(expected_losses, rel=1e-5)
-    _, unpadded = train(cls, replace(CONFIG, graphs=False), fields, **FLOAT32)
+    _, unpadded = train(cls, replace(CONFIG, graphs=False), fields, **ON_A_CARD)
     assert losses == pytest.approx([record["loss"] for record in unpadded.history], rel=1e-2)  # Adam enlarges rounding
 
 
@@ -225,7 +225,7 @@ def test_captured_training_equals_eager_training_on_a_card(cls, encoder, capture
 def test_every_encoder_is_captured_with_dropout_on_a_card(encoder, precision, captured):
     fields = {"encoder": encoder, "dropout": 0.3, "word_dropout": 0.1, "step_dropout": 0.1, "output_dropout": 0.1}
     config = replace(CONFIG, precision=precision, lazy_words=True, epochs=6)
-    _, result = train(JointModel, config, {**fields, "characters": "BiLSTM"}, **FLOAT32)
+    _, result = train(JointModel, config, {**fields, "characters": "BiLSTM"}, **ON_A_CARD)
     assert captured[0].graphs
     losses = [record["loss"] for record in result.history]
     assert losses[-1] < losses[0]
@@ -234,7 +234,7 @@ def test_every_encoder_is_captured_with_dropout_on_a_card(encoder, precision, ca
 @pytest.mark.gpu
 @pytest.mark.parametrize("fields", [{"cell": "coupled", "encoder": "BiLSTM"}, {"variant": "released"}, {"window": 2}])
 def test_rare_configurations_are_captured_on_a_card(fields, captured):
-    train(SequenceTagger, fields={"word_size": 12, **fields}, **FLOAT32)
+    train(SequenceTagger, fields={"word_size": 12, **fields}, **ON_A_CARD)
     assert captured[0].graphs
 
 
@@ -243,9 +243,9 @@ def test_rare_configurations_are_captured_on_a_card(fields, captured):
 def test_a_resumed_run_goes_on_as_if_never_stopped_on_a_card(lazy, captured, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "REPORTS_A_SECOND", math.inf)
     config, fields = replace(CONFIG, lazy_words=lazy), {"dropout": 0.4, "word_dropout": 0.1}
-    expected, _ = train(config=config, fields=fields, **FLOAT32)
-    stop_in_the_second_epoch(tmp_path / "run", config, fields, **FLOAT32)
-    resumed, _ = train(config=config, fields=fields, out=tmp_path / "run", resume=True, **FLOAT32)
+    expected, _ = train(config=config, fields=fields, **ON_A_CARD)
+    stop_in_the_second_epoch(tmp_path / "run", config, fields, **ON_A_CARD)
+    resumed, _ = train(config=config, fields=fields, out=tmp_path / "run", resume=True, **ON_A_CARD)
     assert_near(resumed, expected, 1e-5)  # float32: the same random numbers
 
 
@@ -259,8 +259,8 @@ def test_a_step_that_waits_for_the_gpu_is_computed_without_graphs_on_a_card(monk
 
     fields = {"dropout": 0.3}
     with pytest.warns(UserWarning, match="without CUDA graphs"):
-        ours, result = train(Waiting, fields=fields, **FLOAT32)
+        ours, result = train(Waiting, fields=fields, **ON_A_CARD)
     monkeypatch.setattr(graphs, "MOST_GRAPHS", 0)
-    expected, _ = train(TextClassifier, fields=fields, **FLOAT32)
+    expected, _ = train(TextClassifier, fields=fields, **ON_A_CARD)
     assert result.finished
     assert_near(ours, expected, 1e-5)  # float32: the failed capture drew no random number
