@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import tyro
 
-from .commands.flags import Command, Demo, Evaluate, Export, Predict, Reproduce, Serve, Train, UsageError
+from .commands.flags import Command, Demo, Evaluate, Export, Predict, Reproduce, Serve, Train, Tune, UsageError
 
 WRONG, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 DESCRIPTION = "Sentence-State LSTM: train a classifier or a tagger on your own files, use it, measure it."
@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def call(command: Train | Evaluate | Predict | Export | Serve | Demo | Reproduce, arguments: Sequence[str]) -> int:
+def call(
+    command: Train | Evaluate | Predict | Export | Serve | Demo | Reproduce | Tune, arguments: Sequence[str]
+) -> int:
     """Each command is imported when it is called."""
     if isinstance(command, Train):
         from .commands.train import train
@@ -71,6 +73,10 @@ def call(command: Train | Evaluate | Predict | Export | Serve | Demo | Reproduce
         from .commands.reproduce import reproduce
 
         return reproduce(command)
+    if isinstance(command, Tune):
+        from .commands.tune import tune
+
+        return tune(command)
     from .commands.demo import demo
 
     return demo(command)

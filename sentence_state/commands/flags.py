@@ -277,7 +277,8 @@ class Reproduce:
     """
 
     targets: Positional[Annotated[tuple[str, ...], arg(metavar="TARGET [TARGET ...]")]]
-    """list, table1 ... table7, figure2 ... figure5, memory, all, vectors, or a JSON file with rows of your own."""
+    """list, table1 ... table7, figure2 ... figure5, memory, all, vectors (those of the sets, as one small file), or a
+    JSON file with rows of your own."""
     data_dir: Folder = None
     """Where the sets are; smoke runs do without."""
     embeddings: File = None
@@ -299,6 +300,38 @@ class Reproduce:
     """Train nothing, write the report of what is finished."""
 
 
+@dataclass(frozen=True)
+class Tune:
+    """Search the settings of each encoder on dev: the same space, the same number of trials.
+
+    sentence-state tune mr --data-dir data --embeddings glove.txt --encoders S-LSTM BiLSTM --jobs 4
+    """
+
+    data: Positional[Annotated[str, arg(metavar="SET")]]
+    """mr, fdu/<domain>, conll2003, ewt, ..."""
+    encoders: Annotated[tuple[str, ...], arg(metavar="NAME")] = ("S-LSTM", "BiLSTM")
+    data_dir: Folder = None
+    """Where the set is; smoke runs do without."""
+    embeddings: File = None
+    """Word vectors, as for reproduce."""
+    out: Folder = None
+    """Chosen settings, trials and runs; by default results/tuned, for smoke runs runs/smoke/tuned."""
+    trials: Annotated[int, arg(metavar="N")] = 30
+    """Of each encoder."""
+    together: Annotated[int, arg(metavar="N")] = 6
+    """Trials of an encoder that are asked for at once, and can run side by side."""
+    seeds: Annotated[int, arg(metavar="N")] = 1
+    """Runs of every trial; their mean dev score counts."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Of the search."""
+    settings: Annotated[str, arg(metavar="NAME")] = "paper"
+    """What is not searched: a preset (paper, best, fast)."""
+    jobs: Annotated[int, arg(metavar="N")] = 1
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
+    smoke: Switch = False
+    """Tiny models and slices of the data."""
+
+
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
@@ -307,4 +340,5 @@ Command = (
     | Annotated[Serve, subcommand("serve")]
     | Annotated[Demo, subcommand("demo")]
     | Annotated[Reproduce, subcommand("reproduce")]
+    | Annotated[Tune, subcommand("tune")]
 )

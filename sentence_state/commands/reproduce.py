@@ -9,9 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from ..data.benchmarks import SOURCES, is_here
+from ..data.vector_archives import write_archive
 from ..experiments.catalogue import NAMES, Target, about, find
 from ..experiments.experiment import Plan
-from ..experiments.material import Place, vectors_name
+from ..experiments.material import Data, Place, read_splits, vectors_name
 from ..experiments.rendering import markdown_table, write_report
 from ..experiments.report import make_report
 from ..experiments.store import Store
@@ -31,9 +32,11 @@ def reproduce(flags: Reproduce) -> int:
         for name in NAMES:
             console.print(f"{name:9} {about(name)}")
         return 0
+    if flags.targets == ("vectors",):
+        return write_vectors(flags, console)
     check(flags)
     rank, local_rank = leave_group()
-    plan = make_plan(flags)
+    plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, flags.settings)
     targets = [find(name, plan) for name in expand(flags.targets)]
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
     finished = flags.report_only or work(flags, targets, folder, local_rank, console)
@@ -50,11 +53,28 @@ def check(flags: Reproduce) -> None:
         raise UsageError("--data-dir DIR: the folder with the sets; nothing is downloaded (--smoke does without)")
 
 
-def make_plan(flags: Reproduce) -> Plan:
-    seeds = min(flags.seeds, SMOKE_SEEDS) if flags.smoke else flags.seeds
-    folder = flags.data_dir
-    sets = frozenset(name for name in SOURCES if is_here(name, folder)) if folder else frozenset()
-    return Plan(seeds, flags.smoke, flags.settings, vectors_name(flags.embeddings), sets)
+def make_plan(
+    data_dir: Path | None, embeddings: Path | None, seeds: int, smoke: bool, settings: tuple[str, ...]
+) -> Plan:
+    sets = frozenset(name for name in SOURCES if is_here(name, data_dir)) if data_dir else frozenset()
+    return Plan(min(seeds, SMOKE_SEEDS) if smoke else seeds, smoke, settings, vectors_name(embeddings), sets)
+
+
+def write_vectors(flags: Reproduce, console: Console) -> int:
+    """The vectors of all words of the sets in one .npz, under the name of the file that they come from."""
+    if flags.data_dir is None or flags.embeddings is None:
+        raise UsageError("vectors needs --data-dir DIR and --embeddings FILE")
+    names = [name for name in SOURCES if is_here(name, flags.data_dir)]
+    splits = [read_splits(Data(name, contractions), flags.data_dir) for name in names for contractions in (True, False)]
+    words = {word for part in splits for e in (*part.train, *part.dev, *part.test) for word in e.words}
+    path = (flags.out or Path("results")) / f"{vectors_name(flags.embeddings)}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _, found = write_archive(flags.embeddings, sorted(words), path)
+    size = path.stat().st_size / 2**20
+    console.print(
+        f"{path}: vectors of {found:,} spellings for {len(words):,} words of {', '.join(names)}; {size:.1f} MiB"
+    )
+    return 0
 
 
 def expand(targets: Sequence[str]) -> list[str]:

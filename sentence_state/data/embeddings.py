@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError
+from .vector_archives import read_archive
 from .vector_files import read_vectors
 from .vocabulary import PAD_ID, Vocabulary
 
@@ -39,7 +40,8 @@ class Embeddings:
 def read_embeddings(
     path: str | PathLike[str], vocabulary: Vocabulary, cache_folder: str | PathLike[str] | None = None
 ) -> Embeddings:
-    """Vectors of a plain, .gz or .zip file for the words of a vocabulary: as written, else lower-cased.
+    """Vectors of a plain, .gz or .zip file, or of a .npz of ours, for the words of a vocabulary: as written, else
+    lower-cased.
 
     Memory is bounded by the vocabulary, whatever the size of the file. With a cache folder the file is read once.
     """
@@ -62,7 +64,8 @@ def look_up(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32], ND
     written = [encode(word) for word in vocabulary.words[specials:]]
     lower = [encode(word.lower()) for word in vocabulary.words[specials:]]
     wanted = {key: row for row, key in enumerate(dict.fromkeys(written + lower), start=specials)}
-    vectors, exact = read_vectors(path, wanted, rows=specials + len(wanted))
+    read = read_archive if path.suffix == ".npz" else read_vectors
+    vectors, exact = read(path, wanted, specials + len(wanted))
     rows_of_lower = np.array([0] * specials + [wanted[key] for key in lower])
     lowered = exact[rows_of_lower] & ~exact[: len(vocabulary)]
     vectors[: len(vocabulary)][lowered] = vectors[rows_of_lower[lowered]]

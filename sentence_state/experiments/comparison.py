@@ -33,7 +33,7 @@ def compare(experiment: Experiment, records: Records) -> Section:
     if baselines:
         section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
     if experiment.times and (record := measured(experiment.times, records)):
-        section.tables.append(without_empty_columns(time_table(summaries, record)))
+        section.tables.append(without_empty_columns(time_table(experiment.timed or experiment.rows, summaries, record)))
         section.notes.append(TIMED.format(hardware=record["hardware"]))
     return section
 
@@ -150,11 +150,10 @@ def average_row(
     return tuple(cells)
 
 
-def time_table(summaries: Sequence[Summary], record: dict) -> Table:
+def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict) -> Table:
     """Ratios of times, and parameters."""
-    timed = [summary.row for summary in summaries if summary.row.label in record["seconds"]]
     first = next((row for row in timed if row.runs[0].model.encoder == "S-LSTM"), timed[0])
-    sizes = {s.row.label: s.records[0]["parameters"] for s in summaries if s.records}
+    sizes = {summary.row.label: summary.records[0]["parameters"] for summary in summaries if summary.records}
     rows = []
     for row in timed:
         printed = [""] * 2
@@ -163,7 +162,7 @@ def time_table(summaries: Sequence[Summary], record: dict) -> Table:
             printed = [f"{own / base:.2f}" if own is not None and base else "" for own, base in pairs]
         ours = [f"{ratio(record, row.label, first.label, kind):.2f}" for kind in ("train", "decode")]
         parameters = f"{row.paper_parameters:,}K" if row.paper_parameters else ""
-        own_parameters = f"{sizes[row.label] / 1000:,.0f}K" if row.label in sizes else ""
+        own_parameters = f"{sizes[row.label] / 1000:,.0f}K" if parameters and row.label in sizes else ""
         rows.append((row.label, printed[0], ours[0], printed[1], ours[1], parameters, own_parameters))
     columns = (
         "model", "train: paper", "train: ours", "test: paper", "test: ours", "parameters: paper", "parameters: ours"

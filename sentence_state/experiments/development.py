@@ -38,7 +38,7 @@ def table_2(plan: Plan) -> Experiment:
         for group, label, options, paper in varied
     ]
     title = "Table 2: dev accuracy on MR, S-LSTM"
-    return Experiment("table2", title, "dev", tuple(rows), (), plan.times("mr", rows))
+    return Experiment("table2", title, "dev", tuple(rows), (), plan.times(["mr"], rows))
 
 
 def figure_2(plan: Plan) -> Experiment:
@@ -65,4 +65,4 @@ def table_3(plan: Plan) -> Experiment:
             against = labelled(f"{BASELINE}+Attention", settings, plan)
             runs = plan.runs("mr", encoder, settings, False, readout="attention")
             rows.append(printed_row(label, runs, printed, against=against if label != against else None))
-    return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows), (), plan.times("mr", rows))
+    return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows), (), plan.times(["mr"], rows))

@@ -47,7 +47,8 @@ class Experiment:
     split: Literal["dev", "test"]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    times: Measurement | None = None  # of the same models, by the labels of the rows
+    times: Measurement | None = None
+    timed: tuple[Row, ...] = ()  # rows of the table of times, where they are not those of the scores; same labels
 
     def runs(self) -> list[Run]:
         return [run for row in self.rows for run in row.runs]
@@ -93,10 +94,11 @@ class Plan:
     def quick(self, measurement: Measurement) -> Measurement:
         return replace(measurement, batches=2, rounds=1) if self.smoke else measurement
 
-    def times(self, name: str, rows: Sequence[Row]) -> Measurement:
-        """The models of these rows in turns on one set."""
+    def times(self, names: Sequence[str], rows: Sequence[Row]) -> Measurement:
+        """The models of these rows in turns on these sets."""
         models = {row.label: row.runs[0].model for row in rows}
-        return self.quick(Measurement("time", (self.data(name),), tuple(models.items())))
+        sets = dict.fromkeys(self.data(name) for name in names)
+        return self.quick(Measurement("time", tuple(sets), tuple(models.items())))
 
 
 def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, TrainingConfig]:

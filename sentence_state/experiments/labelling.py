@@ -26,14 +26,14 @@ def table_6(plan: Plan) -> Experiment:
     rows = rows_of_encoders(plan, data, paper, test=True, against=BASELINE)
     notes = () if data == "ptb" else (NOT_PTB,)
     title = f"Table 6: part-of-speech tagging, test accuracy on {data.upper()}"
-    return Experiment("table6", title, "test", rows, notes, plan.times(data, rows))
+    return Experiment("table6", title, "test", rows, notes, plan.times([data], rows))
 
 
 def table_7(plan: Plan) -> Experiment:
     """CoNLL-2003, test F1."""
     rows = rows_of_encoders(plan, "conll2003", NER, test=True, against=BASELINE)
     title = "Table 7: named entities, test F1 on CoNLL-2003"
-    return Experiment("table7", title, "test", rows, (), plan.times("conll2003", rows))
+    return Experiment("table7", title, "test", rows, (), plan.times(["conll2003"], rows))
 
 
 def figure_3(plan: Plan) -> Experiment:

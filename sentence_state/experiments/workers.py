@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import time
@@ -113,7 +114,15 @@ def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
             except EXPECTED_FAILURES as error:
                 record = failure(run, error)
             store.append(record)
+        give_memory_back()
         say(f"{progress(runs, store)} {run.title()}: {summary(record)}")
+
+
+def give_memory_back() -> None:
+    """A loop and its CUDA graphs hold each other, and with them the memory of the run."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place, say: Say = print) -> None:
@@ -127,6 +136,7 @@ def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place,
             continue
         with claim:
             store.append(take(measurement, place))
+        give_memory_back()
         say(measurement.title())
 
 

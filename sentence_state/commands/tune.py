@@ -1,0 +1,48 @@
+"""sentence-state tune: the same search for every encoder, on dev."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..encoders import ENCODERS
+from ..experiments.experiment import slug
+from ..experiments.material import Place
+from ..experiments.tuning import Search
+from ..experiments.tuning import tune as search_settings
+from ..experiments.workers import Crew
+from .console import make_console
+from .flags import Tune, UsageError
+from .load import check_device
+from .reproduce import make_plan
+
+
+def tune(flags: Tune) -> int:
+    check(flags)
+    console = make_console()
+    plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, (flags.settings,))
+    task = plan.data(flags.data).task
+    folder = flags.out or Path("runs/smoke/tuned" if flags.smoke else "results/tuned")
+    crew = Crew(flags.jobs, Place(flags.data_dir, flags.embeddings, str(check_device(flags.device))))
+    search = Search(flags.data, flags.encoders, flags.trials, flags.together, flags.seed, flags.settings)
+    mark = "SMOKE RUN, NOT A RESULT: " if flags.smoke else ""
+    for encoder, trial in search_settings(search, plan, folder, crew, console.print).items():
+        chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
+        path = folder / task / f"{slug(encoder)}.json"
+        console.print(
+            f"{mark}{encoder}: dev {trial.score:.2f} in trial {trial.number} of {flags.trials}: {chosen} -> {path}"
+        )
+    return 0
+
+
+def check(flags: Tune) -> None:
+    if find_spec("optuna") is None:
+        raise UsageError('tune needs Optuna: pip install "sentence-state[experiments]"')
+    for name in ("trials", "together", "seeds", "jobs"):
+        if getattr(flags, name) < 1:
+            raise UsageError(f"--{name} must be 1 or more, got {getattr(flags, name)}")
+    for encoder in flags.encoders:
+        if encoder not in ENCODERS:
+            raise UsageError(f"--encoders must be of {', '.join(ENCODERS)}, got {encoder!r}")
+    if flags.data_dir is None and not flags.smoke:
+        raise UsageError("--data-dir DIR: the folder with the set; nothing is downloaded (--smoke does without)")

@@ -1,0 +1,48 @@
+"""The vectors of chosen words in one small .npz file: what has to travel to another machine instead of gigabytes."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DataError
+from .vector_files import read_vectors
+
+
+def write_archive(source: str | PathLike[str], words: Iterable[str], target: str | PathLike[str]) -> tuple[int, int]:
+    """The vectors that a text file has for these words, as written and lower-cased, in half precision.
+
+    Returns how many words were looked up and how many found.
+    """
+    keys = [key.encode("utf-8", "surrogatepass") for word in words for key in (word, word.lower())]
+    wanted = {key: row for row, key in enumerate(dict.fromkeys(keys))}
+    vectors, found = read_vectors(Path(source), wanted, len(wanted))
+    kept = [key for key, row in wanted.items() if found[row]]
+    joined = np.frombuffer(b"\n".join(kept), np.uint8)
+    with open(target, "wb") as file:
+        np.savez_compressed(file, words=joined, vectors=vectors[found].astype(np.float16))
+    return len(wanted), len(kept)
+
+
+def read_archive(path: Path, wanted: Mapping[bytes, int], rows: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """As `read_vectors`, from what `write_archive` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            words, kept = arrays["words"].tobytes().split(b"\n"), arrays["vectors"]
+    except FileNotFoundError:
+        raise DataError.at(path, "no such file") from None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise DataError.at(path, f"no archive of word vectors, or a damaged one ({error})") from None
+    if kept.ndim != 2 or len(kept) != len(words):
+        raise DataError.at(path, f"expected a vector for each of {len(words)} words, got shape {kept.shape}")
+    vectors, found = np.zeros((rows, kept.shape[1]), np.float32), np.zeros(rows, bool)
+    pairs = [(wanted[word], place) for place, word in enumerate(words) if word in wanted]
+    if pairs:
+        targets, places = map(list, zip(*pairs, strict=True))
+        vectors[targets], found[targets] = kept[places], True
+    return vectors, found
