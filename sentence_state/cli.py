@@ -83,5 +83,7 @@ def call(
 
 
 def complain(message: str) -> int:
+    if os.environ.get("LOCAL_RANK", "0") != "0":  # of torchrun's processes, one on every machine says it
+        return WRONG
     print(f"error: {message}", file=sys.stderr)
     return WRONG

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from ..models.model import Prediction
 from ..training import Evaluation, Progress
+from ..training.distributed import started_together
 from ..training.metrics import Scores, total
 
 SCORE_NAMES = {
@@ -32,9 +34,9 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 MOST_LABELS = 40
 
 
-def make_console(stderr: bool = False) -> Console:
+def make_console(stderr: bool = False, quiet: bool = False) -> Console:
     """Texts of users hold brackets and smileys: nothing in them is markup."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr)
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr, quiet=quiet)
 
 
 def percent(score: float) -> str:
@@ -72,6 +74,9 @@ class TrainingDisplay:
         self.bar.stop()
 
     def __call__(self, progress: Progress) -> None:
+        if progress.note:
+            self.bar.console.print(progress.note)
+            return
         best = f", best dev {percent(progress.best_score)}" if progress.best_score is not None else ""
         self.bar.update(
             self.task,
@@ -139,4 +144,6 @@ def colours_of(labels: list[str]) -> dict[str, str]:
 
 def program() -> str:
     """How the user called us, for commands that can be typed again."""
+    if started_together():
+        return f"torchrun --nproc-per-node={os.environ.get('LOCAL_WORLD_SIZE', '1')} ... -m sentence_state"
     return "python -m sentence_state" if sys.argv[0].endswith("__main__.py") else "sentence-state"

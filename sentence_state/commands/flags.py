@@ -22,6 +22,7 @@ Switch = Annotated[bool, arg(help_behavior_hint="")]
 Gates = Annotated[Literal["paper", "sharp"] | None, arg(help_behavior_hint="")]
 Characters = Annotated[Literal["none", "BiLSTM", "CNN"] | None, arg(help_behavior_hint="")]
 Readout = Annotated[Literal["sentence", "attention", "max", "steps"] | None, arg(help_behavior_hint="")]
+OnNan = Annotated[Literal["stop", "skip"] | None, arg(help_behavior_hint="")]
 Precision = Annotated[Literal["float32", "bfloat16"] | None, arg(help_behavior_hint="")]
 Quantize = Annotated[Literal["int8"] | None, arg(help_behavior_hint="")]
 Run = Positional[Annotated[Path, arg(metavar="RUN")]]
@@ -114,6 +115,10 @@ class Settings:
     l2: Real = None
     micro_batches: Number = None
     """Pieces in which a batch is computed: the same step in less memory."""
+    shard: Switch = False
+    """With many processes: each keeps a part of the weights (FSDP2)."""
+    on_nan: OnNan = None
+    """A loss that is no number: stop and save the batch (default), or skip the batch."""
     precision: Precision = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -15,6 +16,7 @@ from ..data import Example, Splits
 from ..data.word_vectors import read_word_vectors
 from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
 from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
+from ..training.distributed import is_first, started_together, was_restarted
 from ..training.loop import pick_device
 from ..training.run_folder import refuse_other_run
 from .console import TrainingDisplay, make_console, percent, print_evaluation, program
@@ -31,10 +33,11 @@ INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 
 def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
     """`arguments` are those of the command line, to print how to go on. Returns the exit code."""
-    console = make_console()
-    if not flags.resume:
+    console = make_console(quiet=not is_first())
+    resume = flags.resume or was_restarted()
+    if is_first() and not resume:
         refuse_other_run(flags.out)  # before the user waits for anything
-    tracker = Tracker(flags.out) if flags.track else None
+    tracker = Tracker(flags.out) if flags.track and is_first() else None
     model_config, training_config = configure(flags)
     material = read_material(flags)
     if flags.preset == "fast":
@@ -51,11 +54,12 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
             if tracker and where.record:
                 tracker(where.record)
 
-        result = fit(model, material.splits, training_config, flags.out, flags.resume, progress)
+        result = fit(model, material.splits, training_config, flags.out, resume, progress)
     if not result.finished:
         console.print(how_to_go_on(flags.out, result, arguments), style="bold")
         return INTERRUPTED
-    report(console, flags, model, material.splits, result)
+    if is_first():
+        report(console, flags, model, material.splits, result)
     return 0
 
 
@@ -64,7 +68,13 @@ def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
     model, training = preset(flags.preset, task_of(flags), vectors=flags.sources.embeddings is not None)
     check_device(flags.device)
     try:
+        if flags.settings.shard:
+            training = replace(training, lazy_words=False)  # FSDP2 knows no sparse gradients
         training = replace(training, **given(flags.settings, training), seed=flags.seed, device=flags.device)
+        if started_together() and training.batch_size < int(os.environ["WORLD_SIZE"]):
+            raise ValueError(
+                f"a batch is shared by all processes: --batch-size must be at least {os.environ['WORLD_SIZE']}"
+            )
         return replace(model, **given(flags.settings, model)), training
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -31,13 +31,14 @@ class Batch:
     case_ids: Tensor | None = None  # (B, N)
     label_ids: Tensor | None = None  # (B,)
     tag_ids: Tensor | None = None  # (B, N), -100 at padding, <s> and </s>
+    weight: float = 1.0  # of its mean loss, where it is one process's share of a batch
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def tensors(self) -> dict[str, Tensor]:
         """All but `positions`."""
-        names = (field.name for field in fields(self) if field.name not in ("positions", "boundaries"))
+        names = (field.name for field in fields(self) if field.name not in ("positions", "boundaries", "weight"))
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
@@ -88,6 +89,23 @@ def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> 
     )
 
 
+def make_share(examples: IndexedExamples, positions: Ids, share: tuple[int, int], multiple: int = 1) -> Batch:
+    """The part of a batch that process `rank` of `size` computes; one that gets no sentence computes one in vain."""
+    mine = share_of(examples.starts[positions + 1] - examples.starts[positions], *share)
+    batch = make_batch(examples, positions[mine] if len(mine) else positions[:1], multiple)
+    return replace(batch, weight=len(mine) / len(positions))
+
+
+def share_of(lengths: Ids, rank: int, size: int) -> Ids:
+    """Which sentences are dealt to process `rank`: longest first, to and fro, so that all have about as many words."""
+    if size == 1:
+        return np.arange(len(lengths))
+    order = np.argsort(-lengths, kind="stable")
+    turn, place = np.divmod(np.arange(len(lengths)), size)
+    owner = np.where(turn % 2 == 0, place, size - 1 - place)
+    return np.sort(order[owner == rank])
+
+
 def widen(batch: Batch, positions: int, characters: int) -> Batch:
     """The same sentences with more padding: up to so many positions, and so many characters of a word."""
     from torch.nn import functional as F
@@ -119,6 +137,7 @@ class Batches:
     Sentences are shuffled by (seed, epoch), sorted by length within windows of `window` batches, cut into batches of
     `batch_size`, and the batches shuffled. `epoch` and `index` say which batch comes next: `state` and `restore` go
     back to any moment exactly. Without `shuffle`, all sentences sorted by length, for evaluation.
+    share: (rank, size) gives one process of many its share of every batch, with about as many words as the others'.
     """
 
     def __init__(
@@ -130,6 +149,7 @@ class Batches:
         shuffle: bool = True,
         window: int = 50,
         multiple: int = 1,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -139,6 +159,7 @@ class Batches:
         self.shuffle = shuffle
         self.window = window
         self.multiple = multiple
+        self.share = share
         self.epoch = 0
         self.index = 0
 
@@ -150,7 +171,7 @@ class Batches:
         order = self.order(self.epoch)
         while self.index < len(order):
             self.index += 1  # before the batch is used: what is saved after a step names the next batch
-            yield make_batch(self.examples, order[self.index - 1], self.multiple)
+            yield make_share(self.examples, order[self.index - 1], self.share, self.multiple)
         self.epoch, self.index = self.epoch + 1, 0
 
     def order(self, epoch: int) -> list[NDArray[np.int64]]:
@@ -167,6 +188,10 @@ class Batches:
             for batch in cut(window[np.argsort(lengths[window], kind="stable")], self.batch_size)
         ]
         return [batches[i] for i in generator.permutation(len(batches))]
+
+    def positions(self, epoch: int, index: int) -> list[int]:
+        """The sentences of batch `index`, counted from 1, in all processes' shares."""
+        return [int(position) for position in self.order(epoch)[index - 1]]
 
     def state(self) -> dict[str, int]:
         return {"epoch": self.epoch, "index": self.index}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -161,12 +161,14 @@ class Model(nn.Module):
         """Predictions with scores for the examples of a batch."""
         raise NotImplementedError
 
-    def decode_all(self, examples: Sequence[Example], batch_size: int = 32) -> Decoded:
-        """`decode` for any number of examples, in their order."""
+    def decode_all(
+        self, examples: Sequence[Example], batch_size: int = 32, decode: Callable[[Batch], Decoded] | None = None
+    ) -> Decoded:
+        """`decode`, the model's own or the one given, for any number of examples, in their order."""
         labels: list[str] = [""] * len(examples)
         tags: list[list[str]] = [[]] * len(examples)
         for batch in self.reading(examples, batch_size):
-            found = self.decode(batch)
+            found = (decode or self.decode)(batch)
             for place, row in enumerate(batch.positions.tolist()):
                 if found.labels is not None:
                     labels[row] = found.labels[place]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy
 import safetensors
 import torch
+from torch import Tensor
 
 from ..data.description import CONFIG as CONFIG
 from ..data.description import FORMAT_VERSION as FORMAT_VERSION
@@ -54,7 +55,12 @@ def save_description(model: Model, folder: Path) -> None:
 
 
 def save_weights(model: Model, folder: Path) -> None:
-    write_tensors(folder / WEIGHTS, model.state_dict(), {"model": fingerprint(model)})
+    save_tensors(model, model.state_dict(), folder)
+
+
+def save_tensors(model: Model, weights: dict[str, Tensor], folder: Path) -> None:
+    """Weights that are a model's, wherever they are kept."""
+    write_tensors(folder / WEIGHTS, weights, {"model": fingerprint(model)})
 
 
 def describe(model: Model) -> dict[str, Any]:
@@ -122,13 +128,18 @@ def load(
 
 def load_weights(model: Model, folder: Path) -> None:
     """The weights of a folder into a model of the same description."""
+    try:
+        model.load_state_dict(read_weights(model, folder))
+    except RuntimeError as error:
+        raise FolderError.at(folder / WEIGHTS, f"does not fit {CONFIG} ({error})") from None
+
+
+def read_weights(model: Model, folder: Path) -> dict[str, Tensor]:
+    """The weights of a folder, for a model of the same description."""
     tensors, metadata = read_tensors(folder / WEIGHTS)
     if metadata.get("model") != fingerprint(model):
         raise FolderError.at(folder / WEIGHTS, f"belongs to another {CONFIG} or to other vocabularies")
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise FolderError.at(folder / WEIGHTS, f"does not fit {CONFIG} ({error})") from None
+    return tensors
 
 
 def check_finite(model: Model, folder: Path) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..models.files import UNFINISHED, FolderError, read_tensors, remove, write_tensors
+from .parallel import copy_into, part_like, whole
 
 FOLDER = "checkpoints"
 KEPT = 2  # when the newest cannot be read, the one before it can
@@ -64,11 +65,11 @@ def number_of(path: Path) -> int:
 
 def collect(model: nn.Module, optimizers: list[Optimizer], device: torch.device) -> dict[str, Tensor]:
     """Weights, optimizer states and random number generators as named tensors."""
-    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors = {f"model.{name}": whole(tensor) for name, tensor in model.state_dict().items()}
     for i, optimizer in enumerate(optimizers):
         for position, state in optimizer.state_dict()["state"].items():
             for name, value in state.items():
-                tensors[f"optimizer.{i}.{position}.{name}"] = torch.as_tensor(value)
+                tensors[f"optimizer.{i}.{position}.{name}"] = whole(torch.as_tensor(value))
     tensors["random.cpu"] = torch.get_rng_state()
     if device.type == "cuda":
         tensors["random.cuda"] = torch.cuda.get_rng_state(device)
@@ -77,14 +78,21 @@ def collect(model: nn.Module, optimizers: list[Optimizer], device: torch.device)
 
 def restore(tensors: dict[str, Tensor], model: nn.Module, optimizers: list[Optimizer], device: torch.device) -> None:
     """The opposite of `collect`."""
-    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+    for name, tensor in model.state_dict().items():
+        copy_into(tensor, tensors[f"model.{name}"])
     for i, optimizer in enumerate(optimizers):
-        states: dict[int, dict[str, Tensor]] = {}
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        states: dict[int, dict[str, Tensor | int]] = {}
         for name, tensor in tensors.items():
             if name.startswith(f"optimizer.{i}."):
                 position, key = name.split(".", 3)[2:]
-                states.setdefault(int(position), {})[key] = tensor
+                states.setdefault(int(position), {})[key] = as_kept(parameters[int(position)], tensor)
         optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
     torch.set_rng_state(tensors["random.cpu"])
     if device.type == "cuda" and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"], device)
+
+
+def as_kept(parameter: Tensor, state: Tensor) -> Tensor | int:
+    """SparseAdam counts its steps in an int: a tensor in its place would be computed with in float32."""
+    return int(state) if state.dtype == torch.int64 and state.dim() == 0 else part_like(parameter, state)

@@ -36,6 +36,11 @@ class TrainingConfig:
     and kept instead of the weights; 0: no average."""
     micro_batches: int = 1
     """Pieces in which a batch is computed, one after the other: the same step in less memory."""
+    shard: bool = False
+    """With many processes, each keeps a part of the weights and of Adam's state (FSDP2): for word vectors that are too
+    many for one GPU."""
+    on_nan: Literal["stop", "skip"] = "stop"
+    """When a loss or a gradient is no number: stop and save the batch, or leave the batch out."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16: matrix products by autocast, in training only."""
     graphs: bool = True
@@ -58,6 +63,9 @@ class TrainingConfig:
         if not 0 <= self.averaging < 1:
             raise ValueError(f"averaging must lie in [0, 1), got {self.averaging}")
         check_choice("precision", self.precision, ("float32", "bfloat16"))
+        check_choice("on_nan", self.on_nan, ("stop", "skip"))
+        if self.shard and (self.lazy_words or self.averaging):
+            raise ValueError("shard goes with neither lazy_words nor averaging: FSDP2 keeps every weight in parts")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -24,9 +24,9 @@ Shape = tuple[int, int, int]  # sentences, positions, characters of a word
 
 
 def can_capture(config: TrainingConfig, device: torch.device) -> bool:
-    """Many processes meet during a step, which a graph cannot hold."""
+    """Many processes meet during a step, and one that may be skipped is looked at: a graph can hold neither."""
     alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
-    return config.graphs and device.type == "cuda" and alone
+    return config.graphs and device.type == "cuda" and alone and config.on_nan == "stop"
 
 
 def bucket(longest: int) -> int:

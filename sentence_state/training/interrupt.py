@@ -20,8 +20,9 @@ class StopRequest:
 
 
 @contextmanager
-def ctrl_c_requests_stop() -> Iterator[StopRequest]:
-    """The first Ctrl-C makes the request; the second does what Ctrl-C did before. In the main thread only."""
+def ctrl_c_requests_stop(only_once: bool = False) -> Iterator[StopRequest]:
+    """The first Ctrl-C makes the request; the second does what Ctrl-C did before, or with `only_once` nothing: a
+    process of torchrun hears of the same Ctrl-C twice. In the main thread only."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -30,7 +31,8 @@ def ctrl_c_requests_stop() -> Iterator[StopRequest]:
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         request.made = True
-        signal.signal(signal.SIGINT, before)
+        if not only_once:
+            signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, on_signal)
     try:

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..data.batching import Batch, Batches
-from ..data.example import Splits
+from ..data.batching import Batch, Batches, make_batch
+from ..data.example import Example, Splits
 from ..data.indexing import index_examples
-from ..models import Model
+from ..models import Decoded, Model
 from ..models.files import read_json, write_json
-from ..models.pretrained import load_weights, save_weights
+from ..models.pretrained import read_weights, save_tensors
 from . import run_folder
 from .averaging import WeightAverage
 from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
 from .config import TrainingConfig
+from .distributed import Processes, joined_processes, local_rank, started_together
 from .evaluation import Evaluation, evaluate
+from .faults import is_out_of_memory, save_bad_batch
 from .graphs import CapturedSteps, can_capture
 from .interrupt import StopRequest, ctrl_c_requests_stop
 from .optimizers import clip_gradients, make_optimizers, set_learning_rate
+from .parallel import ParallelModel, decode_shares, whole
 from .state import Progress, TrainingError, TrainingResult, TrainingState
 
 REPORTS_A_SECOND = 10
+ALONE = Processes()
+MEETINGS = 10  # batches after which processes with GPUs ask each other whether to stop or to save
 
 
 def fit(
@@ -47,6 +54,7 @@ def fit(
     out: the folder of the run, a new one. With `resume` a run that was begun there, by the same model and splits, goes
     on bit by bit as if it had never stopped; where none was begun, it begins.
     Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
+    Started by torchrun, all processes train one model together, each on its share of every batch; see docs/scale.md.
     """
     config = config or TrainingConfig()
     run = Path(out) if out is not None else None
@@ -55,14 +63,17 @@ def fit(
         raise ValueError("resume needs out, the folder of the run to go on with")
     if not splits.train:
         raise ValueError("there is no example to train on")
-    model.to(device)
-    with torch.random.fork_rng([device] if device.type == "cuda" else []), ctrl_c_requests_stop() as stop:
+    with (
+        joined_processes(device) as processes,
+        torch.random.fork_rng([device] if device.type == "cuda" else []),
+        ctrl_c_requests_stop(only_once=processes.many) as stop,
+    ):
         torch.manual_seed(config.seed)
-        loop = Loop(model, splits, config, run, device, stop, progress)
-        if run is not None and resume and not run_folder.is_new(run):
+        loop = Loop(model, splits, config, run, device, stop, progress, processes)
+        if run is not None and resume and not processes.on_first(lambda: run_folder.is_new(run)):
             loop.resume(run)
         elif run is not None:
-            run_folder.start_run(run, model, splits, config)
+            processes.on_first(lambda: run_folder.start_run(run, model, splits, config))
             loop.save()
         try:
             return loop.run_to_end()
@@ -82,18 +93,26 @@ class Loop:
         device: torch.device,
         stop: StopRequest,
         progress: Callable[[Progress], None] | None,
+        processes: Processes = ALONE,
     ) -> None:
-        self.model, self.splits, self.config = model, splits, config
+        check_shares(model, splits, config, processes)
+        self.asked_for, self.splits, self.config = model, splits, config
         self.run, self.device, self.stop, self.progress = run, device, stop, progress
+        self.processes = processes
         capturable = can_capture(config, device)
         model.embedding.words.sparse = config.lazy_words and not capturable
-        self.optimizers: list[Optimizer] = make_optimizers(model, config, capturable)
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.parallel = ParallelModel(model, config, processes, device)
+        self.model = self.parallel.model
+        self.optimizers: list[Optimizer] = make_optimizers(self.model, config, capturable)
+        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
         train = index_examples(splits.train, model.vocabularies, boundaries=model.config.boundaries)
-        self.batches = Batches(train, config.batch_size, seed=config.seed)
-        self.average = WeightAverage(model, config.averaging) if config.averaging else None
+        share = processes.rank, processes.size
+        self.batches = Batches(train, config.batch_size, seed=config.seed, share=share)
+        self.parallel.find_unused(make_batch(train, np.zeros(1, np.int64)).to(device))
+        self.average = WeightAverage(self.model, config.averaging) if config.averaging else None
         self.state = TrainingState()
+        self.recent: list[tuple[int, int, Tensor]] = []  # epoch, batch and loss since the last look at the losses
         self.best: dict[str, Tensor] | None = None  # the best weights where there is no folder for them
         self.saved_at = self.started = time.monotonic()
 
@@ -101,11 +120,11 @@ class Loop:
         while not self.state.is_over(self.config):
             if self.batches.epoch == len(self.state.history):
                 self.train_epoch()
-            if not self.stop:
+            if not self.asked_to_stop():
                 with self.average.in_place() if self.average else nullcontext():
                     record = self.evaluate_epoch()
                 self.finish_epoch(record)
-            if self.stop:
+            if self.asked_to_stop():
                 self.save()
                 return self.result(finished=False)
         return self.finish()
@@ -114,51 +133,89 @@ class Loop:
         """The rest of the current epoch: all of it, or what a checkpoint left."""
         self.model.train()
         set_learning_rate(self.optimizers, self.learning_rate())
-        loss_sum = torch.tensor(self.state.loss_sum, dtype=torch.float64, device=self.device)
+        before = self.state.loss_sum if self.processes.rank == 0 else 0.0
+        loss_sum = torch.tensor(before, dtype=torch.float64, device=self.device)
+        on_cpu, many = self.device.type == "cpu", self.processes.many
         reported = 0.0
         for batch in self.batches:
-            loss_sum += self.step(batch)
+            self.recent.append((self.batches.epoch, self.batches.index, self.step(batch)))
+            loss_sum += self.recent[-1][2]
             if self.average:
                 self.average.update()
+            if many and not on_cpu and self.batches.index % MEETINGS:
+                continue
             now = time.monotonic()
             due = now - reported > 1 / REPORTS_A_SECOND
-            if due or self.device.type == "cpu":  # reading a loss from a GPU waits for it
-                self.check_loss(float(loss_sum))
+            late = self.run is not None and now - self.saved_at >= self.config.checkpoint_seconds
+            if not (on_cpu or many or due or late or self.stop):
+                continue  # reading a loss from a GPU waits for it
+            loss, stop, save = self.processes.sum([float(loss_sum), bool(self.stop), late])
+            self.check_loss(loss)
             if due:
                 reported = now
-                self.report(self.batches.index, float(loss_sum) / self.batches.index)
-            if self.stop or (self.run and now - self.saved_at >= self.config.checkpoint_seconds):
-                self.state.loss_sum = float(loss_sum)
-                if self.stop:
+                self.report(self.batches.index, loss / self.batches.index)
+            if stop or save:
+                self.state.loss_sum = loss
+                if stop:
                     return
                 self.save()
-        self.state.loss_sum = float(loss_sum)
+        self.state.loss_sum = self.processes.sum([float(loss_sum)])[0]
         self.check_loss(self.state.loss_sum)
 
     def step(self, batch: Batch) -> Tensor:
-        """One update of all weights, in a CUDA graph where that can be; returns the loss, not waited for."""
+        """One update of all weights, in a CUDA graph where that can be; returns the loss of this process's share, not
+        waited for."""
+        self.draw_anew()
         if self.captured:
-            return self.captured(batch)
+            try:
+                return self.captured(batch)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            self.make_room()
+            self.captured = None  # graphs keep memory for every shape: the batch is tried again without
         return self.update(batch.to(self.device, non_blocking=True))
 
     def update(self, batch: Batch) -> Tensor:
         """What a graph holds: everything from a batch on the device to new weights. No value may be read here."""
         loss = self.gradients(batch)
-        clip_gradients(self.parameters, self.config.clip)
+        self.parallel.finish_gradients()
+        norm = clip_gradients(self.parameters, self.config.clip)
+        if self.config.on_nan == "skip" and not self.is_number(loss, norm):
+            self.skip()
+            return torch.zeros_like(loss)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        return loss
+        return loss + 0 * norm  # a gradient that is no number shows at once, not in the next batch
 
     def gradients(self, batch: Batch) -> Tensor:
-        """The gradient of the mean loss over a batch, in one piece or added up over several."""
+        """The gradient of the mean loss over a batch. The first batch that does not fit into memory is halved, and all
+        after it; with many processes, the others are already waiting for a gradient, and the error stands."""
+        try:
+            return self.add_up(batch)
+        except (RuntimeError, MemoryError) as error:
+            if self.captured or not is_out_of_memory(error):
+                raise
+            if self.state.halved or self.processes.many or len(batch) == 1:
+                raise TrainingError(
+                    "there is not enough memory: try --micro-batches, or a smaller --batch-size"
+                ) from None
+        self.state.halved = True
+        self.make_room()
+        self.say(f"batch {self.batches.index} did not fit into memory: from here on batches are computed in halves")
+        return self.gradients(batch)
+
+    def add_up(self, batch: Batch) -> Tensor:
+        """The gradient in one piece, or added up over several."""
         losses = []
-        for piece in pieces(batch, self.config.micro_batches):
-            with self.precision():
-                loss = self.model.loss(piece) * (len(piece) / len(batch))
-            loss.backward()
+        parts = list(pieces(batch, self.config.micro_batches * (1 + self.state.halved)))
+        for number, piece in enumerate(parts, start=1):
+            with self.parallel.adding(last=number == len(parts)), self.precision():
+                loss = self.parallel.loss(piece) * (len(piece) / len(batch))
+                loss.backward()
             losses.append(loss.detach())
-        return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
+        return torch.stack(losses).sum() / self.processes.size
 
     def evaluate_epoch(self) -> dict[str, Any]:
         """Evaluate, keep the weights if they are the best so far; returns the line of metrics.jsonl."""
@@ -186,7 +243,8 @@ class Loop:
         state.history.append(record)
         state.loss_sum = 0.0
         if self.run:
-            state.metrics_size = run_folder.append_metrics(self.run, record)
+            run = self.run
+            state.metrics_size = self.processes.on_first(lambda: run_folder.append_metrics(run, record))
             self.save()
         self.report(len(self.batches), record["loss"], record)
 
@@ -197,12 +255,16 @@ class Loop:
             result.dev = self.evaluate("dev")
         if self.splits.test:
             result.test = self.evaluate("test")
-        if self.run and not run_folder.is_finished(self.run):
+        if self.run:
             scores = {name: part.to_dict() for name, part in (("dev", result.dev), ("test", result.test)) if part}
+            self.processes.on_first(lambda: self.write_result(scores))
+        return result
+
+    def write_result(self, scores: dict[str, Any]) -> None:
+        if self.run and not run_folder.is_finished(self.run):
             write_json(self.run / run_folder.RESULT, {"state": asdict(self.state), **scores})
         if self.run:
             delete_checkpoints(self.run)
-        return result
 
     def result(self, finished: bool) -> TrainingResult:
         self.recall_weights()
@@ -218,7 +280,8 @@ class Loop:
         self.state.batches = self.batches.state()
         self.state.seconds = self.seconds()
         self.started = time.monotonic()
-        save_checkpoint(self.run, self.collect(), asdict(self.state))
+        run, tensors = self.run, self.collect()
+        self.processes.on_first(lambda: save_checkpoint(run, tensors, asdict(self.state)))
         self.saved_at = time.monotonic()
 
     def collect(self) -> dict[str, Tensor]:
@@ -227,39 +290,89 @@ class Loop:
 
     def resume(self, run: Path) -> None:
         """Go back to the last checkpoint, or to the end of a run that is finished."""
-        run_folder.check_same_run(run, self.model, self.splits, self.config)
-        run_folder.tidy(run)
-        if run_folder.is_finished(run):
-            saved: dict[str, Any] = read_json(run / run_folder.RESULT)["state"]
-        else:
-            found = load_checkpoint(run)
-            if found is None:  # killed before the first checkpoint: the model is still what it was then
-                self.save()
-                return
-            tensors, saved = found
+        tensors: dict[str, Tensor] = {}
+        saved = self.processes.on_first(lambda: self.read_state(run, tensors))
+        tensors = self.processes.tensors_of_first(lambda: tensors)
+        if saved is None:  # killed before the first checkpoint: the model is still what it was then
+            self.save()
+            return
+        if tensors:
             restore(tensors, self.model, self.optimizers, self.device)
             if self.average:
                 self.average.restore(tensors)
         self.state = TrainingState(**saved)
         self.batches.restore(self.state.batches)
-        run_folder.cut_metrics(run, self.state.metrics_size)
+
+    def read_state(self, run: Path, tensors: dict[str, Tensor]) -> dict[str, Any] | None:
+        """The state that a run is to go on from; `tensors` are filled with what belongs to it."""
+        run_folder.check_same_run(run, self.asked_for, self.splits, self.config)
+        run_folder.tidy(run)
+        if run_folder.is_finished(run):
+            return dict(read_json(run / run_folder.RESULT)["state"])
+        found = load_checkpoint(run)
+        if found is None:
+            return None
+        tensors.update(found[0])
+        run_folder.cut_metrics(run, found[1]["metrics_size"])
+        return found[1]
 
     def keep_weights(self) -> None:
+        weights = {name: whole(tensor.detach()) for name, tensor in self.model.state_dict().items()}
         if self.run:
-            save_weights(self.model, self.run)
+            run = self.run
+            self.processes.on_first(lambda: save_tensors(self.asked_for, weights, run))
         else:
-            self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+            self.best = {name: tensor.clone() for name, tensor in weights.items()}
 
     def recall_weights(self) -> None:
+        """The best weights into the model that `fit` was given; of a sharded one, the last ones where none is best."""
         if self.run and self.state.best_epoch:
-            load_weights(self.model, self.run)
-        elif self.best is not None:
+            run = self.run
+            self.best = self.processes.tensors_of_first(lambda: read_weights(self.asked_for, run))
+        if self.best is None and self.model is not self.asked_for:
+            self.best = {name: whole(tensor.detach()) for name, tensor in self.model.state_dict().items()}
+        self.model = self.asked_for.to(self.device)
+        if self.best is not None:
             self.model.load_state_dict(self.best)
 
     # ---- small things ---------------------------------------------------------------------------
 
     def evaluate(self, name: str) -> Evaluation:
-        return evaluate(self.model, getattr(self.splits, name), max(32, self.config.batch_size))
+        def decode_all(examples: Sequence[Example], batch_size: int) -> Decoded:
+            decode = self.parallel.decode if self.model is self.parallel.model else None
+            return decode_shares(self.model, examples, batch_size, self.processes, decode)
+
+        return evaluate(self.asked_for, getattr(self.splits, name), max(32, self.config.batch_size), decode_all)
+
+    def asked_to_stop(self) -> bool:
+        return self.processes.sum([bool(self.stop)])[0] > 0
+
+    def draw_anew(self) -> None:
+        """Many processes draw other random numbers each, and in every step the same ones again after a restart."""
+        if self.processes.many:
+            place = [self.config.seed, self.batches.epoch, self.batches.index, self.processes.rank]
+            torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
+
+    def is_number(self, loss: Tensor, norm: Tensor) -> bool:
+        """The norm alone is known to all processes; one that got no number from any of them is none."""
+        return math.isfinite(float(norm if self.processes.many else loss + norm))
+
+    def make_room(self) -> None:
+        """Free what a step left behind that did not fit into memory."""
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def skip(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        self.state.skipped += 1
+        self.say(f"the loss of batch {self.batches.index} is no number: the batch was left out")
+
+    def say(self, note: str) -> None:
+        """A sentence for the user, in the middle of an epoch."""
+        self.report(self.batches.index, math.nan, note=f"epoch {len(self.state.history) + 1}: {note}")
 
     def learning_rate(self) -> float:
         return self.config.learning_rate * self.config.decay ** len(self.state.history)
@@ -267,18 +380,28 @@ class Loop:
     def seconds(self) -> float:
         return self.state.seconds + time.monotonic() - self.started
 
-    def report(self, batch: int, loss: float, record: dict[str, Any] | None = None) -> None:
+    def report(self, batch: int, loss: float, record: dict[str, Any] | None = None, note: str | None = None) -> None:
         if self.progress:
             epoch = record["epoch"] if record else len(self.state.history) + 1
             best = self.state.best_score
-            self.progress(Progress(epoch, self.config.epochs, batch, len(self.batches), loss, best, record))
+            self.progress(Progress(epoch, self.config.epochs, batch, len(self.batches), loss, best, record, note))
 
     def check_loss(self, loss_sum: float) -> None:
-        if not math.isfinite(loss_sum):
-            raise TrainingError(
-                f"the loss is {loss_sum} in epoch {len(self.state.history) + 1}, at batch {self.batches.index} or "
-                "shortly before: try a lower learning rate"
-            )
+        """Stop where a loss since the last look was no number, and save the sentences of that batch."""
+        recent, self.recent = self.recent, []
+        if math.isfinite(loss_sum):
+            return
+        bad = [not math.isfinite(float(loss)) for _, _, loss in recent]
+        epoch, index, _ = recent[min(self.processes.gather(bad.index(True) if True in bad else len(bad) - 1))]
+        where = ""
+        if self.run:
+            run, examples = self.run, [self.splits.train[i] for i in self.batches.positions(epoch, index)]
+            path = self.processes.on_first(lambda: save_bad_batch(run, examples, epoch + 1, index))
+            where = f"; its sentences are in {path}"
+        raise TrainingError(
+            f"the loss is no number in epoch {epoch + 1}, batch {index}{where}. Try a lower learning rate, or --on-nan "
+            "skip to leave such batches out"
+        )
 
     @contextmanager
     def precision(self) -> Iterator[None]:
@@ -286,13 +409,32 @@ class Loop:
             yield
 
 
+def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes: Processes) -> None:
+    """Whether the processes can train one model together: a sentence for each, and the same start for all."""
+    if config.batch_size < processes.size:
+        raise ValueError(
+            f"a batch is shared by all processes: batch_size must be at least their number, {processes.size}, "
+            f"got {config.batch_size}"
+        )
+    if processes.many:
+        digest = hashlib.sha256(run_folder.hash_examples(splits.train).encode())
+        for tensor in model.state_dict().values():
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        processes.check_same(digest.hexdigest(), "data or first weights")
+
+
 def pick_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    device = torch.device(name)
+    """Under torchrun, every process of a machine has a GPU of its own."""
+    device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {name!r} was asked for, but PyTorch finds no GPU here")
-    return device
+    if device.type != "cuda" or not started_together():
+        return device
+    if local_rank() >= torch.cuda.device_count():
+        raise ValueError(
+            f"process {local_rank() + 1} on this machine has no GPU: there are {torch.cuda.device_count()}"
+        )
+    return torch.device("cuda", local_rank())
 
 
 def pieces(batch: Batch, number: int) -> Iterator[Batch]:

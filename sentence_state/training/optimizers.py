@@ -85,7 +85,7 @@ def set_learning_rate(optimizers: list[Optimizer], rate: float) -> None:
 def clip_gradients(parameters: list[nn.Parameter], most: float) -> Tensor:
     """Shorten all gradients together to the norm `most`, 0 for any; returns the norm before. A sparse gradient counts
     as the dense one that it stands for."""
-    gradients = []
+    gradients: list[Any] = []
     for parameter in parameters:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
@@ -94,6 +94,8 @@ def clip_gradients(parameters: list[nn.Parameter], most: float) -> Tensor:
             else:
                 gradients.append(parameter.grad)
     norm = torch.nn.utils.get_total_norm(gradients)
+    if hasattr(norm, "full_tensor"):  # FSDP2: parts of gradients, but the norm of the whole
+        norm, gradients = norm.full_tensor(), [gradient.to_local() for gradient in gradients]
     if most and (norm.is_cuda or norm > most):  # on a GPU the question would wait for the answer
         torch._foreach_mul_(gradients, (most / norm).clamp(max=1.0))
     return norm

@@ -5,6 +5,7 @@ model.safetensors              its weights after the best epoch so far: the fold
 training.json                  TrainingConfig and hashes of the data
 versions.json                  of this package and of what it stands on
 metrics.jsonl                  a line after every epoch
+bad_batch.json                 the sentences of a batch whose loss was no number, where that happened
 result.json                    written last: the run is finished
 checkpoints/                   while it is not
 """
@@ -27,7 +28,7 @@ from .checkpoint import FOLDER
 from .config import TrainingConfig
 
 TRAINING, METRICS, RESULT = "training.json", "metrics.jsonl", "result.json"
-MAY_CHANGE = ("device", "checkpoint_seconds")  # between a run and its resumption
+MAY_CHANGE = ("device", "checkpoint_seconds", "on_nan")  # between a run and its resumption
 
 
 def start_run(run: Path, model: Model, splits: Splits, config: TrainingConfig) -> None:

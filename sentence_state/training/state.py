@@ -24,6 +24,7 @@ class Progress:
     loss: float  # mean of this epoch so far
     best_score: float | None  # on dev
     record: dict[str, Any] | None = None  # after an epoch: its line of metrics.jsonl
+    note: str | None = None  # something went wrong and was dealt with: a sentence for the user
 
 
 @dataclass
@@ -37,6 +38,8 @@ class TrainingState:
     best_score: float | None = None
     metrics_size: int = 0
     seconds: float = 0.0
+    halved: bool = False  # a batch did not fit into memory: all are computed in twice as many pieces since
+    skipped: int = 0  # batches left out because their loss was no number
 
     def is_over(self, config: TrainingConfig) -> bool:
         stale = len(self.history) - self.best_epoch

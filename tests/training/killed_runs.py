@@ -19,7 +19,9 @@ from sentence_state.training import TrainingConfig, fit
 
 from ..models.synthetic import small, splits
 
-CONFIG = TrainingConfig(epochs=8, patience=0, batch_size=6, learning_rate=0.01, checkpoint_seconds=0.01)
+CONFIG = TrainingConfig(
+    epochs=8, patience=0, batch_size=6, learning_rate=0.01, checkpoint_seconds=0.01, lazy_words=True
+)
 FIELDS = {"dropout": 0.5, "word_dropout": 0.1, "step_dropout": 0.1, "characters": "CNN"}
 
 

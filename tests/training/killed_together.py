@@ -1,0 +1,74 @@
+"""torchrun's agent with two workers that are killed: `python -m tests.training.killed_together FOLDER KILLS`.
+
+The agent runs in this process and forks its workers, which have torch then: twenty restarts take seconds. Prints the
+hash of the weights that the run ended with, and that of a run never killed.
+"""
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import torch
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from sentence_state.models import JointModel, Model
+from sentence_state.training import TrainingConfig, fit
+from sentence_state.training.distributed import was_restarted
+
+from ..models.synthetic import small, splits
+from .killed_runs import FIELDS, hash_of
+
+CONFIG = TrainingConfig(
+    epochs=6, patience=0, batch_size=6, learning_rate=0.01, checkpoint_seconds=0.01, lazy_words=True
+)
+
+
+def work(out: str, kills: int) -> str:
+    """A worker: one of the two dies at a random moment, as long as there are kills left."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forked, it has the agent's handler
+    restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    rng = random.Random(restarts)
+    victim, moment = rng.randrange(2), rng.uniform(0.02, 0.5)
+    if restarts < kills and int(os.environ["RANK"]) == victim:
+        threading.Thread(target=die, args=(moment,), daemon=True).start()
+    torch.set_num_threads(1)
+    data = splits()
+    model = JointModel.from_examples(data.train, small(**FIELDS))
+    result = fit(model, data, CONFIG, out=out, resume=was_restarted())
+    if restarts < kills:  # it came to its end before it was killed: the kill counts nevertheless, as one after the end
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert result.finished
+    return hash_of(model)
+
+
+def die(moment: float) -> None:
+    time.sleep(moment)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def launch(out: Path, kills: int) -> list[str]:
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=2,
+        run_id=out.name,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=kills,
+        monitor_interval=0.02,
+        start_method="fork",
+    )
+    return list(elastic_launch(config, work)(str(out), kills).values())
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    folder = Path(sys.argv[1])
+    never_killed = launch(folder / "never_killed", 0)
+    killed = launch(folder / "killed", int(sys.argv[2]))
+    assert len({*never_killed, *killed}) == 1, (never_killed, killed)
+    print(killed[0], hash_of(Model.from_pretrained(folder / "killed")))

@@ -1,0 +1,89 @@
+"""Trains in one process and in several: `python -m tests.training.many_processes FOLDER`.
+
+One process imports torch and forks. Prints a JSON object: for every case the largest difference between the weights
+of one process and of many, and what else there is to compare.
+"""
+
+import json
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from sentence_state.models import JointModel, SequenceTagger, TextClassifier
+from sentence_state.training import TrainingConfig, fit
+
+from ..models.synthetic import small, splits
+
+CONFIG = TrainingConfig(epochs=7, patience=0, batch_size=8, learning_rate=0.01, l2=0.001)  # 7 epochs of 8 batches
+CASES = {
+    "classifier": (TextClassifier, {}, {}, 2),
+    "tagger": (SequenceTagger, {"characters": "CNN"}, {}, 2),
+    "joint, sparse words": (JointModel, {}, {"lazy_words": True}, 2),
+    "joint, three processes, in pieces": (JointModel, {}, {"lazy_words": True, "micro_batches": 2}, 3),
+    "weights that are not used": (TextClassifier, {"num_steps": 1, "readout": "attention"}, {"l2": 0.0}, 2),
+    "sharded": (JointModel, {"characters": "CNN"}, {"shard": True}, 2),
+    "sharded, in pieces": (SequenceTagger, {}, {"shard": True, "micro_batches": 2}, 2),
+}
+
+
+def train(case: str, **options):
+    cls, fields, training, _ = CASES[case]
+    data = splits(61, 13, 1)  # the last batch has 5 sentences; 13 and 1 do not divide by 2 or 3
+    model = cls.from_examples(data.train, small(**{"dropout": 0.0, **fields}))
+    result = fit(model, data, TrainingConfig(**{**CONFIG.to_dict(), **training}), **options)
+    return model, result
+
+
+def in_many(size: int, work: Callable[[int], None]) -> None:
+    """Fork as torchrun does: a rank for each, and a port to meet at."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port = place.getsockname()[1]
+    children = []
+    for rank in range(size):
+        children.append(os.fork())
+        if children[-1] == 0:
+            os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            try:
+                work(rank)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * size
+
+
+def compare(case: str, folder: Path) -> dict[str, float]:
+    model, result = train(case)
+    size = CASES[case][3]
+
+    def work(rank: int) -> None:
+        many, found = train(case, out=folder / case)
+        scores = [found.history, found.dev.to_dict(), found.test.to_dict(), found.finished]
+        torch.save((many.state_dict(), scores), folder / f"{case}.{rank}")
+
+    in_many(size, work)
+    answers = [torch.load(folder / f"{case}.{rank}") for rank in range(size)]
+    here = model.state_dict()
+    ours = [record["loss"] for record in result.history]
+    theirs = [record["loss"] for record in answers[0][1][0]]
+    return {
+        "weights": max(float((there[name] - here[name]).abs().max()) for there, _ in answers for name in here),
+        "between processes": max(
+            float((there[name] - answers[0][0][name]).abs().max()) for there, _ in answers for name in here
+        ),
+        "losses": max(abs(a - b) for a, b in zip(ours, theirs, strict=True)),
+        "same scores": [result.dev.to_dict(), result.test.to_dict()] == answers[0][1][1:3] == answers[-1][1][1:3],
+        "steps": len(ours) * 8,
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps({case: compare(case, Path(sys.argv[1])) for case in sys.argv[2:] or CASES}))

@@ -1,0 +1,53 @@
+"""Many processes train one model: the same weights as by one, nothing lost when one is killed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentence_state.data.batching import share_of
+
+ROOT = Path(__file__).parents[2]
+needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+
+
+def run_module(name: str, *arguments: object, timeout: int = 240) -> str:
+    """A module of tests as a process of its own, which may fork: torch has no threads there."""
+    command = [sys.executable, "-m", f"tests.training.{name}", *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_fork
+def test_many_processes_give_the_weights_of_one(tmp_path):
+    found = json.loads(run_module("many_processes", tmp_path))
+    assert len(found) >= 7
+    for case, differences in found.items():
+        assert differences["steps"] >= 50
+        assert differences["weights"] < 1e-5, case  # float32
+        assert differences["losses"] < 1e-5, case
+        assert differences["between processes"] == 0, case
+        assert differences["same scores"], case
+
+
+@needs_fork
+def test_twenty_kills_across_two_processes_lose_nothing(tmp_path):
+    killed, on_disk = run_module("killed_together", tmp_path, 20).split()  # it compares with a run never killed
+    assert killed == on_disk
+    left = sorted(path.name for path in (tmp_path / "killed").iterdir())
+    assert left == sorted(path.name for path in (tmp_path / "never_killed").iterdir())
+    assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_shares_are_disjoint_and_have_about_as_many_words(size):
+    lengths = np.random.default_rng(0).integers(1, 60, 37)
+    shares = [share_of(lengths, rank, size) for rank in range(size)]
+    assert sorted(np.concatenate(shares).tolist()) == list(range(37))
+    sizes, words = [len(share) for share in shares], [int(lengths[share].sum()) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+    assert max(words) - min(words) <= lengths.max()
