@@ -149,6 +149,7 @@ def take_memory(measurement: Measurement, place: Place) -> dict[str, Any]:
 
 
 def peak_of_steps(measurement: Measurement, config: ModelConfig, examples: list[Example], place: Place) -> int:
+    torch.cuda.init()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(place.device)
     torch.cuda.reset_peak_memory_stats(place.device)

@@ -98,6 +98,8 @@ def device_of(device: str, number: int) -> str:
 def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
     """Execute, one after another, every run that is neither finished nor claimed."""
     store = Store(folder)
+    if torch.device(place.device).index is not None:
+        torch.cuda.set_device(place.device)
     for run in runs:
         if satisfies(store.records().get(run.key()), run):
             continue

@@ -279,3 +279,15 @@ def test_errors_say_what_was_expected():
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device 'cuda' was asked for, but PyTorch finds no GPU here"):
             train(config=replace(QUICK, device="cuda"))
+
+
+def test_without_boundaries_no_sentence_has_start_and_end():
+    examples = corpus(12)
+    model = SequenceTagger.from_examples(examples, small(boundaries=False))
+    batch = next(model.reading(examples, 12))
+    assert not batch.boundaries
+    assert batch.lengths.tolist() == sorted(len(example.words) for example in examples)
+    fit(model, Splits(examples, examples), replace(QUICK, epochs=1))
+    found = model.decode_all(examples).tags
+    assert [len(tags) for tags in found] == [len(example.words) for example in examples]
+    assert model.predict(["Mary was in Paris"])[0].keys() >= {"spans"}
