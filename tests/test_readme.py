@@ -2,7 +2,8 @@
 
 The folder first gets the files that the README speaks of: reviews.csv, train.conll, dev.conll, test.conll, intents.txt
 and glove.txt, written out of the embedded sample. Of the bash blocks every command is run but those of SKIPPED: they
-set up the machine, which the test runs on already, take minutes, or need data that cannot be here. Python blocks share their names, as in one session.
+set up the machine, which the test runs on already, take minutes, or need data that cannot be here. Python blocks share
+their names, as in one session.
 """
 
 import os

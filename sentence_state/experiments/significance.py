@@ -15,6 +15,7 @@ from .outcomes import score_of
 
 SAMPLES = 5000
 CHUNK = 500
+EQUAL = 1e-9  # percent: the same number, summed in another order
 Strata = Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
@@ -23,8 +24,8 @@ def t_test(first: ArrayLike, second: ArrayLike) -> float | None:
     first, second = np.asarray(first, float), np.asarray(second, float)
     if min(len(first), len(second)) < 2:
         return None
-    if first.std() == second.std() == 0:
-        return 1.0 if first[0] == second[0] else 0.0
+    if max(np.ptp(first), np.ptp(second)) < EQUAL:
+        return 1.0 if abs(first[0] - second[0]) < EQUAL else 0.0
     try:
         from scipy.stats import ttest_ind
     except ImportError:
@@ -58,7 +59,7 @@ def approximate_randomisation(strata: Strata, samples: int = SAMPLES, seed: int 
             one = kept @ (first - second) + second.sum(axis=0)
             change = score_of_sums(one) - score_of_sums(both - one)
             differences[start : start + CHUNK] += change / len(strata)
-    as_large = (np.abs(differences) >= abs(observed) - 1e-9).sum()  # 1e-9: the same number summed in another order
+    as_large = (np.abs(differences) >= abs(observed) - EQUAL).sum()
     return float((1 + as_large) / (1 + samples))
 
 
