@@ -39,7 +39,7 @@ def reproduce(flags: Reproduce) -> int:
     plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, flags.settings)
     targets = [find(name, plan) for name in expand(flags.targets)]
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    finished = flags.report_only or work(flags, targets, folder, local_rank, console)
+    finished = flags.report_only or work(flags, targets, folder, rank, local_rank, console)
     if rank == 0:  # under torchrun, one process is enough to write
         report(plan, targets, folder, console)
     return 0 if finished else UNFINISHED
@@ -86,14 +86,16 @@ def expand(targets: Sequence[str]) -> list[str]:
     return names
 
 
-def work(flags: Reproduce, targets: Sequence[Target], folder: Path, local_rank: int, console: Console) -> bool:
+def work(
+    flags: Reproduce, targets: Sequence[Target], folder: Path, rank: int, local_rank: int, console: Console
+) -> bool:
     """Train, then measure with nothing beside it; whether all of it could be finished."""
     place = Place(flags.data_dir, flags.embeddings, str(check_device(flags.device)))
     crew = Crew(flags.jobs, place, local_rank)
     left = run_all([run for target in targets for run in target.runs], folder, crew, console.print)
     if left:
         console.print(f"{len(left)} runs are not finished; the same command goes on with them")
-    measurements = [one for target in targets for one in target.measurements]
+    measurements = [one for target in targets for one in target.measurements if rank == 0]
     if flags.skip_times:
         measurements = [one for one in measurements if one.kind == "statistics"]
     measure_all(measurements, folder, place, console.print)

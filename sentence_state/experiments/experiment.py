@@ -168,14 +168,23 @@ def printed_row(
 
 
 def rows_of_encoders(
-    plan: Plan, data: str, paper: Mapping[str, Timed | Developed | None], *, test: bool, against: str, group: str = ""
+    plan: Plan,
+    data: str,
+    paper: Mapping[str, Timed | Developed | None],
+    *,
+    test: bool,
+    against: str,
+    group: str = "",
+    paper_steps: int | None = None,
 ) -> tuple[Row, ...]:
-    """A row for each encoder and settings."""
+    """A row for each encoder and settings. paper_steps: where the paper's number of steps is not its usual one."""
     rows = []
     for settings in plan.settings:
         baseline = labelled(against, settings, plan)
         for encoder, printed in paper.items():
             label = labelled(encoder, settings, plan)
-            runs = plan.runs(data, encoder, settings, test)
+            own_steps = settings == "paper" and encoder == "S-LSTM" and paper_steps
+            options = {"num_steps": paper_steps} if own_steps else {}
+            runs = plan.runs(data, encoder, settings, test, **options)
             rows.append(printed_row(label, runs, printed, group, baseline if label != baseline else None))
     return tuple(rows)

@@ -23,7 +23,8 @@ def table_6(plan: Plan) -> Experiment:
     """Part-of-speech tagging, test accuracy."""
     data = pos_set(plan)
     paper = {encoder: printed if data == "ptb" else None for encoder, printed in POS.items()}
-    rows = rows_of_encoders(plan, data, paper, test=True, against=BASELINE)
+    steps = BEST_STEPS["ptb"][0]
+    rows = rows_of_encoders(plan, data, paper, test=True, against=BASELINE, paper_steps=steps)
     notes = () if data == "ptb" else (NOT_PTB,)
     title = f"Table 6: part-of-speech tagging, test accuracy on {data.upper()}"
     return Experiment("table6", title, "test", rows, notes, plan.times([data], rows))

@@ -69,7 +69,11 @@ class Run:
         }
 
     def title(self) -> str:
-        return f"{self.data.name} {self.model.encoder} seed {self.seed}"
+        options = {**changed(self.model), **changed(self.training)}
+        shown = [
+            f"{name}={value}" for name, value in options.items() if name not in {"encoder", "seed", *self.unused()}
+        ]
+        return " ".join([self.data.name, self.model.encoder, *shown, f"seed {self.seed}"])
 
 
 def changed(config: ModelConfig | TrainingConfig) -> dict[str, Any]:

@@ -42,7 +42,9 @@ def leave_group() -> tuple[int, int]:
 
 def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> list[Run]:
     """Execute what is not finished; returns the runs that could not be finished, here or elsewhere."""
-    runs = list({run.key(): run for run in sorted(runs, key=lambda run: run.test)}.values())  # with test before without
+    runs = list(
+        {run.key(): run for run in sorted(runs, key=lambda run: run.test)}.values()
+    )  # with test goes before without
     store = Store(folder)
     waiting = unfinished(runs, store)
     say(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished before; results go to {store.path}")
