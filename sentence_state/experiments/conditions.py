@@ -64,6 +64,7 @@ class PeakMemory:
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         if self.device.type == "cuda":
+            torch.cuda.init()  # the call below does not do it by itself
             torch.cuda.reset_peak_memory_stats(self.device)
 
     def read(self) -> dict[str, Any]:
