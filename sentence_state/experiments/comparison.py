@@ -87,7 +87,7 @@ def score_table(summaries: Sequence[Summary], compared: bool) -> Table:
         row = summary.row
         other = places.get((row.group, row.against)) if row.against else None
         against = versus([summary], [other]) if other else None
-        rows.append(cells_of(summary, against, grouped, compared, repeats))
+        rows.append(cells_of(summary, against, grouped, compared, clean_score(summary) if repeats else None))
     if grouped and compared:
         for cells in average_rows(summaries, repeats):
             bold.add(len(rows))
@@ -99,17 +99,24 @@ def score_table(summaries: Sequence[Summary], compared: bool) -> Table:
     return Table(tuple(columns), tuple(rows), len(names), frozenset(bold))
 
 
-def cells_of(summary: Summary, against: Versus | None, grouped: bool, compared: bool, repeats: bool) -> tuple[str, ...]:
+def cells_of(
+    summary: Summary, against: Versus | None, grouped: bool, compared: bool, clean: str | None
+) -> tuple[str, ...]:
+    """clean: the score without repeats, None where the table has no such column."""
     row = summary.row
     cells = [row.group] * grouped + [row.label, f"{row.paper:.2f}" if row.paper is not None else "", summary.shown()]
-    known = row.paper is not None and len(summary.scores)
-    cells += [f"{summary.mean - row.paper:+.2f}" if known and row.paper is not None else "", str(len(summary.scores))]
-    if repeats:
-        places = repeated_in(summary)
-        cells.append(shown_clean(without(summary.counts, places)) if places and summary.counts is not None else "")
+    difference = f"{summary.mean - row.paper:+.2f}" if row.paper is not None and len(summary.scores) else ""
+    cells += [difference, str(len(summary.scores))]
+    cells += [clean] if clean is not None else []
     if compared:
         cells += against.cells() if against else [""] * 4
     return tuple(cells)
+
+
+def clean_score(summary: Summary) -> str:
+    """Without the test sentences that stand in train; empty where there are none."""
+    places = repeated_in(summary)
+    return shown_clean(without(summary.counts, places)) if places and summary.counts is not None else ""
 
 
 def repeated_in(summary: Summary) -> list[int]:
@@ -142,12 +149,10 @@ def average_row(
     row = Row(label, (), paper, "average")
     baseline = found[0].row.against
     against = versus(found, complete[baseline]) if baseline in complete else None
-    cells = list(cells_of(Summary(row, scores, None, ()), against, True, True, repeats))
-    if repeats:
-        clean = [without(s.counts, repeated_in(s)) for s in found if s.counts is not None]
-        seeds = min(map(len, clean))
-        cells[5] = shown_clean(np.mean([one[:seeds] for one in clean], axis=0))
-    return tuple(cells)
+    clean = [without(summary.counts, repeated_in(summary)) for summary in found if summary.counts is not None]
+    seeds = min(map(len, clean))
+    shown = shown_clean(np.mean([one[:seeds] for one in clean], axis=0)) if repeats else None
+    return cells_of(Summary(row, scores, None, ()), against, True, True, shown)
 
 
 def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict) -> Table:

@@ -56,7 +56,8 @@ class Run:
     def unused(self) -> set[str]:
         """Fields of the model that mean nothing to this encoder or this task."""
         of_task = {"readout"} if self.data.task == "tagging" else {"transitions"}
-        return of_task | (OF_ENCODERS - self.model.encoder_options().keys())
+        of_characters = {"character_size", "character_hidden_size"} if self.model.characters == "none" else set()
+        return of_task | of_characters | (OF_ENCODERS - self.model.encoder_options().keys())
 
     def describe(self) -> dict[str, Any]:
         """Everything, for the JSON line."""

@@ -1,0 +1,125 @@
+"""Tables from lines whose scores are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sentence_state import ModelConfig, TrainingConfig
+from sentence_state.experiments.analysis import BIN, binned
+from sentence_state.experiments.comparison import compare, versus
+from sentence_state.experiments.document import Report, Section, Table
+from sentence_state.experiments.drawing import Curve, Panel, draw
+from sentence_state.experiments.experiment import Experiment, Row
+from sentence_state.experiments.material import Data
+from sentence_state.experiments.outcomes import pack
+from sentence_state.experiments.rendering import latex, markdown, page
+from sentence_state.experiments.runs import Run
+from sentence_state.experiments.summaries import summarise
+
+
+def line(run, right, in_train=(), lengths=None):
+    """The kept line of a run that was right or wrong at each of some test sentences."""
+    counts = pack([(value, 1, 1) for value in right])
+    lengths = pack(range(1, len(right) + 1) if lengths is None else lengths)
+    measured = {"score": sum(right) / len(right), "counts": counts, "lengths": lengths, "in_train": list(in_train)}
+    return {"key": run.key(), "kind": "training", "test": measured, "parameters": 12_345}
+
+
+def runs(data, encoder, seeds):
+    config = TrainingConfig()
+    return tuple(
+        Run(Data(data), ModelConfig(encoder=encoder), replace(config, seed=s), test=True) for s in range(seeds)
+    )
+
+
+def row(label, group="", paper=None, against=None, data="mr", seeds=2):
+    return Row(label, runs(data, label, seeds), paper, group, against)
+
+
+def test_a_row_has_mean_and_deviation_over_its_finished_seeds_and_the_difference_to_the_paper():
+    rows = (row("S-LSTM", paper=80.0, seeds=3), row("BiLSTM", paper=70.0))
+    first, second, _ = rows[0].runs
+    records = {run.key(): line(run, right) for run, right in ((first, [1, 1, 1, 0]), (second, [1, 1, 0, 0]))}
+    table = compare(Experiment("t", "T", "test", rows), records).tables[0]
+    assert table.columns == ("model", "paper", "ours", "difference", "seeds")
+    assert table.rows == (("S-LSTM", "80.00", "62.50 ± 17.68", "-17.50", "2"), ("BiLSTM", "70.00", "–", "", "0"))
+
+
+def test_sets_are_averaged_with_and_without_the_sentences_that_stand_in_train():
+    rows, records = [], {}
+    scores = {"S-LSTM": ([1, 1, 1, 0], [1, 1, 0, 0]), "BiLSTM": ([1, 0, 1, 0], [0, 0, 1, 0])}
+    for group, data in (("Books", "fdu/books"), ("DVD", "fdu/dvd")):
+        for label in scores:
+            against = "BiLSTM" if label == "S-LSTM" else None
+            rows.append(row(label, group, 80.0 if group == "Books" else 90.0, against, data))
+            for run, right in zip(rows[-1].runs, scores[label], strict=True):
+                records[run.key()] = line(run, right, in_train=[0] if group == "Books" else [])
+    table = compare(Experiment("table5", "T", "test", tuple(rows)), records).tables[0]
+    cells = {cells[:2]: dict(zip(table.columns, cells, strict=True)) for cells in table.rows}
+    books, average = cells["Books", "S-LSTM"], cells["average", "S-LSTM"]
+    assert books["ours"] == "62.50 ± 17.68"
+    assert books["without repeats"] == "50.00 ± 23.57"  # of the last three: two of three right, one of three
+    assert books["over baseline"] == "+25.00"
+    assert average["paper"] == "85.00"
+    assert average["ours"] == "62.50 ± 17.68"
+    assert average["without repeats"] == "56.25 ± 20.62"
+    assert len(table.bold) == 2
+    assert cells["DVD", "S-LSTM"]["without repeats"] == ""
+
+
+def test_several_sets_are_compared_by_their_mean():
+    better, worse = [1] * 30 + [0] * 10, [1] * 20 + [0] * 20
+    rows = [row(label, data, data=data, seeds=1) for data in ("fdu/dvd", "fdu/books") for label in ("S-LSTM", "BiLSTM")]
+    records = {r.runs[0].key(): line(r.runs[0], better if r.label == "S-LSTM" else worse) for r in rows}
+    found = summarise(Experiment("t", "T", "test", tuple(rows)), records)
+    result = versus(found[::2], found[1::2])
+    assert result.gain == 25.0
+    assert result.t is None  # one seed
+    assert result.bootstrap < 0.01
+    assert result.randomisation < 0.01
+    assert versus(found[:1], found[:1]).randomisation == 1.0
+
+
+def test_test_sentences_are_binned_by_length():
+    single = row("S-LSTM", seeds=1)
+    size = 2 * BIN + 30
+    lengths = np.random.default_rng(0).permutation(size) + 1
+    right = (lengths <= BIN).astype(int)  # the shortest 80 are right
+    records = {single.runs[0].key(): line(single.runs[0], right, lengths=lengths)}
+    summary = summarise(Experiment("figure4", "T", "test", (single,)), records)[0]
+    means, scores = binned(summary)
+    assert scores.tolist() == [[100.0, 0.0]]
+    assert means == pytest.approx([(BIN + 1) / 2, (BIN + 1 + size) / 2])
+
+
+REPORT = Report(
+    ["one & two"],
+    [
+        Section(
+            "table9", "50% <b>", ["a_note"], [Table(("model", "paper|ours"), (("S-LSTM", "1 ± 2"),), 1, frozenset({0}))]
+        )
+    ],
+)
+
+
+def test_what_means_something_to_a_format_is_escaped_in_it():
+    assert "| **S-LSTM** | **1 ± 2** |" in markdown(REPORT)
+    assert r"paper\|ours" in markdown(REPORT)
+    text = latex(REPORT)
+    assert r"one \& two" in text
+    assert r"50\% $<$b$>$" in text
+    assert r"a\_note" in text
+    assert r"\textbf{1 $\pm$ 2} \\" in text
+    assert '<h2 id="table9">50% &lt;b&gt;</h2>' in page(REPORT)
+
+
+def test_a_smoke_report_says_so_in_every_title_and_every_figure():
+    marked = replace(REPORT, smoke=True)
+    for text in (markdown(marked), latex(marked), page(marked)):
+        assert text.count("SMOKE RUN, NOT A RESULT: ") >= 2
+    panel = Panel("", "x", "y", [Curve("ours", [1, 3], [80.0, 82.0], [1.0, 1.0], [(3, 82.64)])])
+    plain, smoke = (draw("f", "caption", [panel], smoke=value) for value in (False, True))
+    assert smoke.svg != plain.svg
+    assert plain.svg == draw("f", "caption", [panel], smoke=False).svg  # the same numbers, the same file
+    assert plain.png.startswith(b"\x89PNG")

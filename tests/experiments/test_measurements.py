@@ -1,0 +1,78 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from sentence_state import ModelConfig
+from sentence_state.data import read_sample
+from sentence_state.experiments.experiment import Plan
+from sentence_state.experiments.material import Data, Place
+from sentence_state.experiments.measurements import GROUPS, Measurement, examples_of, take
+from sentence_state.experiments.summaries import measured, ratio
+from sentence_state.experiments.workers import measure_all
+
+LABELS = Data("sample/label", limit=60)
+SMALL = ModelConfig(hidden_size=8, word_size=8, num_steps=2)
+MODELS = (("S-LSTM", SMALL), ("BiLSTM", replace(SMALL, encoder="BiLSTM")))
+TIMES = Measurement("time", (LABELS,), MODELS, batches=2, rounds=3, device="cpu")
+
+
+def test_models_take_turns_and_each_round_gives_a_time():
+    record = take(TIMES, Place())
+    assert record["seconds"].keys() == {"S-LSTM", "BiLSTM"}
+    for seconds in record["seconds"].values():
+        assert [len(seconds[kind]) for kind in ("train", "decode")] == [3, 3]
+        assert min(seconds["train"] + seconds["decode"]) > 0
+    assert ratio(record, "S-LSTM", "S-LSTM", "train") == 1.0
+
+
+def test_a_ratio_is_the_median_of_the_rounds():
+    record = {"seconds": {"a": {"train": [2.0, 9.0, 4.0]}, "b": {"train": [1.0, 1.0, 2.0]}}}
+    assert ratio(record, "a", "b", "train") == 2.0
+
+
+def test_the_groups_of_figure_5_are_all_sentences_by_length():
+    groups = [examples_of(replace(TIMES, group=group), Place()) for group in range(GROUPS)]
+    lengths = [[len(example.words) for example in group] for group in groups]
+    assert sum(map(len, groups)) == 60
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+    assert all(max(shorter) <= min(longer) for shorter, longer in pairwise(lengths))
+
+
+def test_memory_grows_with_layers_and_steps():
+    models = (
+        ("BiLSTM", replace(SMALL, encoder="BiLSTM")),
+        ("4 stacked BiLSTM", replace(SMALL, encoder="4 stacked BiLSTM")),
+        ("2 steps", SMALL),
+        ("8 steps", replace(SMALL, num_steps=8)),
+    )
+    used = take(Measurement("memory", (LABELS,), models, device="cpu"), Place())["megabytes"]
+    assert used["4 stacked BiLSTM"] > 3 * used["BiLSTM"] > 0
+    assert used["8 steps"] > 2 * used["2 steps"] > 0
+
+
+def test_statistics_are_those_of_the_files():
+    counts = take(Measurement("statistics", (Data("sample/tags"),)), Place())["counts"]
+    sample = read_sample()
+    for split, examples in (("train", sample.train), ("dev", sample.dev), ("test", sample.test)):
+        assert counts[split]["sentences"] == len(examples)
+
+
+def test_what_was_measured_on_a_kind_of_device_is_not_measured_again(tmp_path):
+    said = []
+    for _ in range(2):
+        measure_all([TIMES, replace(TIMES, device="any")], tmp_path, Place(), said.append)
+    assert said == ["time on sample/label"]
+    assert TIMES.on("cuda").key() != TIMES.on("cpu").key()
+    records = {TIMES.on(device).key(): {"hardware": device} for device in ("cpu", "cuda")}
+    assert measured(TIMES, records)["hardware"] == "cuda"
+
+
+@pytest.mark.parametrize("smoke", [True, False])
+def test_the_models_of_a_table_are_timed_by_the_labels_of_its_rows(smoke):
+    plan = Plan(seeds=1, smoke=smoke, sets=frozenset({"mr"}))
+    from sentence_state.experiments.classification import table_4
+
+    experiment = table_4(plan)
+    assert [label for label, _ in experiment.times.models] == [row.label for row in experiment.rows]
+    assert experiment.times.smoke is smoke
