@@ -4,13 +4,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test lint types browser demo fuzz-server setup clean
+.PHONY: test lint types browser demo docs dist fuzz-server setup clean
 
 test: lint types browser  ## everything CI runs
 	$(BIN)/python -m pytest
 
 demo: setup  ## trains on the embedded sample, intents and slots, in about a minute
 	$(BIN)/sentence-state demo
+
+docs: setup  ## the pages of docs/, in site/
+	$(BIN)/mkdocs build --strict
+
+dist: setup  ## a wheel, in dist/
+	$(BIN)/python -m build --wheel --no-isolation
 
 lint: setup
 	$(BIN)/ruff check .
@@ -35,4 +41,4 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache

@@ -14,7 +14,8 @@ from pathlib import Path
 import flair
 import numpy as np
 import torch
-from flair.data import Corpus, Dictionary, FlairDatapointDataset, Sentence
+from flair.data import Corpus, Dictionary, Sentence
+from flair.datasets import FlairDatapointDataset
 from flair.embeddings import WordEmbeddings
 from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer

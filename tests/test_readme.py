@@ -1,70 +1,17 @@
 """The README's commands and code, run in order in an empty folder, as a new user would.
 
 The folder first gets the files that the README speaks of: reviews.csv, train.conll, dev.conll, test.conll, intents.txt
-and glove.txt, written out of the embedded sample. Of the bash blocks every command is run but those of SKIPPED: they
-set up the machine, which the test runs on already, take minutes, or need data that cannot be here. Python blocks share
-their names, as in one session.
+and glove.txt, written out of the embedded sample.
 """
 
 import os
-import re
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from .command_line import ROOT, environment, write_files
-
-SKIPPED = (
-    "make ",
-    "make\n",
-    "pip ",
-    "git ",
-    "cd ",
-    "python -m benchmarks",
-    "sentence-state demo",
-    "sentence-state reproduce",
-)
-BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    language: str
-    code: str
-    line: int  # of the README
-
-
-def blocks(text: str) -> list[Block]:
-    return [Block(match[1], match[2], text.count("\n", 0, match.start()) + 2) for match in BLOCK.finditer(text)]
-
-
-def commands(code: str) -> str:
-    """A bash block without what is skipped; a command may go over several lines that end with a backslash."""
-    joined = code.replace("\\\n", " ")
-    return "\n".join(line for line in joined.splitlines() if not f"{line.lstrip()}\n".startswith(SKIPPED))
-
-
-def run_bash(block: Block, folder: Path) -> None:
-    environ = {**environment(), "XDG_CACHE_HOME": str(folder / ".cache")}
-    script = f"set -euo pipefail\n{commands(block.code)}"
-    done = subprocess.run(["bash", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, f"README.md:{block.line}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-
-
-def run_python(block: Block, names: dict[str, object]) -> None:
-    padded = "\n" * (block.line - 1) + block.code  # so that a traceback names the line of the README
-    exec(compile(padded, "README.md", "exec"), names)
-
-
-def run_all(text: str, folder: Path) -> int:
-    names: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(text):
-        if block.language == "bash":
-            run_bash(block, folder)
-        else:
-            run_python(block, names)
-    return len(blocks(text))
+from .documents import commands, run_all
 
 
 @pytest.mark.slow

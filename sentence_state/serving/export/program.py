@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,8 +34,10 @@ def export_torch(model: Model, folder: Path, examples: Sequence[Example]) -> Par
     program = export_program(model, examples)
     save_description(model, folder)
     logging.getLogger("torch._export.serde.serialize").setLevel(logging.ERROR)  # warns of empty lists, which are fine
+    content = io.BytesIO()
+    torch.export.save(program, content)
     with replacing(folder / PROGRAM) as unfinished:
-        torch.export.save(program, unfinished)
+        unfinished.write_bytes(content.getvalue())
     session = ProgramSession(torch.export.load(folder / PROGRAM).module())
     exported = wrap(model, session)
     parity = compare(model, exported, examples)
