@@ -45,7 +45,7 @@ def main(
     Args:
         data: folder with CoNLL-2003.
         vectors: GloVe's vectors as text; all taggers get the same.
-        work: folder for the trained taggers; those that are there already are used.
+        work: an empty folder for the trained taggers, or one where they are already.
         flair: the Python of an environment with flair.
         sentences: to train on, for one epoch: the speed does not depend on how good a tagger is.
         repeats: calls of each way with one sentence; a tenth of them with a batch.
@@ -70,26 +70,27 @@ def main(
 
 
 def prepare(splits: Splits, vectors: Path, work: Path, flair: Path | None, sentences: int) -> None:
-    """Train each tagger on the same sentences with the same vectors, unless it is there."""
+    """Train and export each tagger on the same sentences with the same vectors, unless all are there."""
+    finished = [work / run / "result.json" for run in ("S-LSTM", "BiLSTM")]
+    finished += [work / "S-LSTM" / kind / "export.json" for kind in ("onnx", "onnx-int8", "torch")]
+    finished += [work / "BiLSTM" / "onnx" / "export.json"]
+    finished += [work / "flair" / "final-model.pt"] if flair is not None else []
+    if all(path.exists() for path in finished):
+        return
     few = Splits(splits.train[:sentences], splits.dev[:200])
     work.mkdir(parents=True, exist_ok=True)
     vocabulary, embeddings = read_word_vectors(vectors, splits)
     for encoder in ("S-LSTM", "BiLSTM"):
-        run = work / encoder
-        if not (run / "result.json").exists():
-            config = ModelConfig(encoder=encoder, hidden_size=300, freeze_words=True)
-            tagger = SequenceTagger.from_examples(
-                few.train, config, words=vocabulary, vectors=embeddings.vectors, tokenizer=Tokenizer(whitespace=True)
-            )
-            fit(tagger, few, TrainingConfig(epochs=1, batch_size=10, device="cpu"), run)
-        tagger = SequenceTagger.from_pretrained(run)
-        for quantize in (None, "int8") if encoder == "S-LSTM" else (None,):
-            folder = run / ("onnx-int8" if quantize else "onnx")
-            if not (folder / "export.json").exists():
-                print(folder, export_onnx(tagger, folder, few.dev, quantize))
-        if encoder == "S-LSTM" and not (run / "torch" / "export.json").exists():
-            print(run / "torch", export_torch(tagger, run / "torch", few.dev))
-    if flair is not None and not (work / "flair" / "final-model.pt").exists():
+        config = ModelConfig(encoder=encoder, hidden_size=300, freeze_words=True)
+        tagger = SequenceTagger.from_examples(
+            few.train, config, words=vocabulary, vectors=embeddings.vectors, tokenizer=Tokenizer(whitespace=True)
+        )
+        fit(tagger, few, TrainingConfig(epochs=1, batch_size=10, device="cpu"), work / encoder)
+        print(encoder, export_onnx(tagger, work / encoder / "onnx", few.dev))
+        if encoder == "S-LSTM":
+            print("int8", export_onnx(tagger, work / encoder / "onnx-int8", few.dev, "int8"))
+            print("torch", export_torch(tagger, work / encoder / "torch", few.dev))
+    if flair is not None:
         (work / "words.json").write_text(json.dumps(vocabulary.words), encoding="utf-8")
         np.save(work / "vectors.npy", embeddings.vectors.astype(np.float32))
         for name, examples in (("train", few.train), ("dev", few.dev)):

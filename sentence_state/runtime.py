@@ -160,6 +160,8 @@ def new_session(content: bytes, path: Path, threads: int | None = None) -> Infer
         raise ImportError('an exported model needs onnxruntime: pip install "sentence-state[onnx]"') from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or all_cores()  # onnxruntime's own default counts physical cores only
+    # threads that wait for the next call must not take the cores from whoever else works
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = 4  # what goes wrong comes as an exception
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
