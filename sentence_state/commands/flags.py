@@ -42,6 +42,9 @@ class Sources:
     """Examples to choose the best epoch by; split off --train when not given."""
     test: File = None
     """Examples to measure the finished model on."""
+    stream: Switch = False
+    """Read --train in blocks as training goes on, for files larger than memory. It may be a folder, or a pattern such
+    as "parts/*.jsonl"."""
     data: Name = None
     """Instead of files: sample (embedded), mr, fdu/<domain>, conll2003, ptb, ewt, gum, or hub:<name> (downloads)."""
     data_dir: Folder = None

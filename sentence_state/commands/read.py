@@ -21,6 +21,8 @@ from ..data import (
     read_tagged,
     split_off_dev,
 )
+from ..data.streamed_forms import column_form, marked_form, table_form
+from ..data.streaming import Form, StreamedExamples, Survey
 from .flags import Classifier, ColumnFlags, Joint, TableFlags, Tagger, TrainFlags, UsageError
 
 TARGET_SCHEME = "bioes"
@@ -36,6 +38,7 @@ class Material:
     splits: Splits
     notes: list[str]
     tokenizer: Tokenizer | None = None
+    tag_scheme: str | None = None  # of streamed tags; otherwise they are looked at
 
 
 def task_of(flags: TrainFlags) -> str:
@@ -49,6 +52,8 @@ def read_material(flags: TrainFlags) -> Material:
         raise UsageError("give either --train FILE or --data NAME")
     if source.data is not None and (source.dev or source.test):
         raise UsageError("--dev and --test go with --train; --data brings its own")
+    if source.stream:
+        return read_streamed(flags)
     material = read_named(flags, source.data) if source.data is not None else read_files(flags)
     if not material.splits.dev:
         split_dev(flags, material)
@@ -140,6 +145,81 @@ def delimiter_of(written: str | None) -> str | None:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\n\r"'):
         raise UsageError(f"--delimiter must be one character, or tab, got {written!r}")
     return delimiter
+
+
+# ---- files larger than memory -----------------------------------------------------------------------
+
+
+def read_streamed(flags: TrainFlags) -> Material:
+    """Train stays on disk: one pass over it counts words, labels and tags, and splits off dev where there is none."""
+    source = flags.sources
+    if source.train is None:
+        raise UsageError("--stream goes with --train FILE, a folder or a pattern")
+    if source.dev is None and not 0 < source.dev_fraction < 1:
+        raise UsageError(f"--dev-fraction must lie between 0 and 1, got {source.dev_fraction}")
+    paths = matching_files(source.train)
+    form, scheme = form_of(flags, paths[0])
+    train = StreamedExamples(paths, form, 0.0 if source.dev else source.dev_fraction, flags.seed)
+    found = train.survey
+    notes = [f"{source.train}: {found.sentences:,} sentences, {found.tokens:,} words in {len(paths):,} files, streamed"]
+    notes += [f"{form.description}, {form.encoding or 'UTF-8'}"]
+    notes += [f"{len(counts)} {name}: {shown(counts)}" for name, counts in streamed_targets(flags, found).items()]
+    others = [read_file(flags, path, None).examples if path is not None else [] for path in (source.dev, source.test)]
+    if source.dev is None:
+        others[0] = found.dev
+        notes.append(f"no dev set given: {len(found.dev):,} of them split off at random (--seed {flags.seed})")
+    tokenizer = tokenizer_of(flags.table) if isinstance(flags, Classifier) else None
+    return Material(Splits(train, others[0], others[1]), notes, tokenizer, scheme)
+
+
+def matching_files(path: Path) -> list[Path]:
+    """The file, all files of a folder, or all that a pattern fits, by name."""
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
+    elif "*" in path.name or "?" in path.name:
+        found = [file for file in path.parent.glob(path.name) if file.is_file()]
+    else:
+        return [path]
+    if not found:
+        raise UsageError(f"{path}: there is no file")
+    return sorted(found)
+
+
+def form_of(flags: TrainFlags, path: Path) -> tuple[Form, str | None]:
+    if isinstance(flags, Classifier):
+        table = flags.table
+        form = table_form(
+            path,
+            text_column=table.text_column,
+            label_column=table.label_column,
+            tokenizer=tokenizer_of(table),
+            delimiter=delimiter_of(table.delimiter),
+            encoding=flags.encoding,
+            skip_empty=table.skip_empty,
+        )
+        return form, None
+    if isinstance(flags, Tagger):
+        columns = flags.columns
+        return column_form(
+            path,
+            word_column=columns.word_column,
+            tag_column=tag_column_of(columns.tag_column),
+            tag_scheme=columns.tag_scheme,
+            target_scheme=TARGET_SCHEME,
+            broken=columns.broken_tags,
+            encoding=flags.encoding,
+        )
+    return marked_form(path, target_scheme=TARGET_SCHEME, encoding=flags.encoding), TARGET_SCHEME
+
+
+def streamed_targets(flags: TrainFlags, found: Survey) -> dict[str, Counter[str]]:
+    """What there is to learn; one class alone is nothing."""
+    counts = {"label": found.labels, "tags": found.tags}
+    wanted = {("labels" if name == "label" else name): counts[name] for name in TARGETS[task_of(flags)]}
+    for name, values in wanted.items():
+        if len(values) < 2:
+            raise UsageError(f"--train: every one of the {name} is {next(iter(values), None)!r}: nothing to learn")
+    return wanted
 
 
 # ---- sets with a name -------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from ..data import Example, Splits
-from ..data.word_vectors import read_word_vectors
+from ..data import Example, Splits, Vocabulary, read_embeddings
+from ..data.indexing import Vocabularies
+from ..data.streaming import StreamedExamples, Survey
+from ..data.word_vectors import cache_folder, read_word_vectors
 from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
 from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
 from ..training.distributed import is_first, started_together, was_restarted
@@ -88,6 +90,8 @@ def given(settings: Settings, config: ModelConfig | TrainingConfig) -> dict[str,
 
 
 def build(flags: TrainFlags, material: Material, config: ModelConfig, console: Console) -> Model:
+    if isinstance(material.splits.train, StreamedExamples):
+        return build_streamed(flags, material, material.splits.train.survey, config, console)
     words = vectors = None
     if flags.sources.embeddings is not None:
         words, embeddings = read_word_vectors(flags.sources.embeddings, material.splits)
@@ -100,6 +104,35 @@ def build(flags: TrainFlags, material: Material, config: ModelConfig, console: C
         return make(train, config, words=words, vectors=vectors, tokenizer=material.tokenizer, seed=flags.seed)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def build_streamed(
+    flags: TrainFlags, material: Material, found: Survey, config: ModelConfig, console: Console
+) -> Model:
+    """A model from what the pass over the files counted."""
+    make, words, vectors = MODELS[task_of(flags)], found.vocabulary(), None
+    if flags.sources.embeddings is not None:
+        embeddings = read_embeddings(flags.sources.embeddings, words, cache_folder())
+        vectors = embeddings.matrix(flags.seed)
+        config = replace(config, word_size=vectors.shape[1])
+        for note in embeddings.description:
+            console.print(note)
+    tags = [*found.tags, *(["O"] if material.tag_scheme != "plain" else [])]
+    vocabularies = Vocabularies(
+        words=words,
+        characters=found.characters() if config.characters != "none" else None,
+        labels=Vocabulary.of_labels(found.labels) if "label" in make.targets else None,
+        tags=Vocabulary.of_labels(tags) if "tags" in make.targets else None,
+        case=config.case_size > 0,
+    )
+    return make.from_vocabularies(
+        vocabularies,
+        config,
+        seed=flags.seed,
+        tag_scheme=material.tag_scheme,
+        tokenizer=material.tokenizer,
+        vectors=vectors,
+    )
 
 
 def describe_model(model: Model, config: TrainingConfig) -> str:

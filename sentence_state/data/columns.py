@@ -60,8 +60,11 @@ def sniff_columns(lines: Sequence[str], word_column: int, tag_column: int | None
     return columns
 
 
-def read_sentences(file: TextFile, lines: Sequence[str], columns: Columns) -> Iterator[Example]:
-    tags_in_use = known_tags(lines, columns)
+def read_sentences(
+    file: TextFile, lines: Sequence[str], columns: Columns, tags_in_use: set[str] | None = None
+) -> Iterator[Example]:
+    if tags_in_use is None:
+        tags_in_use = known_tags(lines, columns)
     words: list[str] = []
     tags: list[str] = []
     first = 0

@@ -50,7 +50,7 @@ class Corpus:
 
 @dataclass
 class Splits:
-    train: list[Example]
+    train: Sequence[Example]  # a list, or `streaming.StreamedExamples`
     dev: list[Example]
     test: list[Example] = field(default_factory=list)
 

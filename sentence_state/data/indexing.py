@@ -104,6 +104,32 @@ def index_examples(
     )
 
 
+def join_indexed(parts: Sequence[IndexedExamples]) -> IndexedExamples:
+    """Examples that were indexed in parts, one after another."""
+    starts = np.concatenate([[0], *(part.lengths for part in parts)]).cumsum()
+    tables = [part.characters for part in parts if part.characters is not None]
+    rows = np.cumsum([0, *(len(table) for table in tables)])
+    widest = max((table.shape[1] for table in tables), default=0)
+    spellings = [part.spellings + row for part, row in zip(parts, rows, strict=False) if part.spellings is not None]
+
+    def join(name: str) -> Ids | None:
+        arrays = [getattr(part, name) for part in parts]
+        return np.concatenate(arrays) if arrays[0] is not None else None
+
+    return IndexedExamples(
+        starts=starts,
+        word_ids=np.concatenate([part.word_ids for part in parts]),
+        boundaries=parts[0].boundaries,
+        case_ids=join("case_ids"),
+        spellings=np.concatenate(spellings) if spellings else None,
+        characters=np.concatenate([np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables])
+        if tables
+        else None,
+        label_ids=join("label_ids"),
+        tag_ids=join("tag_ids"),
+    )
+
+
 def index_characters(words: Sequence[str], vocabulary: Vocabulary) -> Ids:
     """(words + 2, longest) character ids; the last two rows spell <s> and </s>."""
     spelled = [vocabulary.ids(word[:LONGEST_WORD]) for word in words] + [[START_ID], [END_ID]]

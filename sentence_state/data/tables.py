@@ -54,6 +54,8 @@ def read_table(
     for index in (text_index,) if label_index is None else (text_index, label_index):
         refuse_nested(file, rows, index)
     examples, skipped = build_examples(file, rows, text_index, label_index, tokenizer or Tokenizer(), skip_empty)
+    if not examples:
+        raise file.error("no row has both a text and a label", 1)
     return Corpus(file.path, examples, describe(file, rows, text_index, label_index, examples, skipped))
 
 
@@ -64,6 +66,8 @@ def read_lines(path: str | PathLike[str], tokenizer: Tokenizer | None = None, en
     if not lines:
         raise file.error("the file is empty", 1)
     examples, _ = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer or Tokenizer(), True)
+    if not examples:
+        raise file.error("no line has a word", 1)
     return Corpus(file.path, examples, [f"{file.path}: {len(examples):,} lines ({file.encoding})"])
 
 
@@ -134,8 +138,6 @@ def build_examples(
             continue
         words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
         examples.append(Example(words, label, text=text, offsets=offsets, path=file.path, lines=(line,)))
-    if not examples:
-        raise file.error("no row has both a text and a label", 1)
     return examples, skipped
 
 

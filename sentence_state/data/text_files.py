@@ -33,9 +33,10 @@ class TextFile(NamedTuple):
     path: str  # as the user wrote it, for messages
     text: str  # lines end with "\n"
     encoding: str  # for people: what was found out
+    first_line: int = 1  # of the text in the file, where it is a part of it
 
     def error(self, message: str, line: int | None = None) -> DataError:
-        return DataError.at(self.path, message, line)
+        return DataError.at(self.path, message, line + self.first_line - 1 if line else None)
 
 
 def read_text(path: str | PathLike[str], encoding: str | None = None) -> TextFile:

@@ -129,6 +129,7 @@ def loop_of(
 
 def batches_of(measurement: Measurement, loop: Loop) -> list[Batch]:
     """Batches spread evenly over an epoch."""
+    assert isinstance(loop.batches, Batches)
     order = Batches(loop.batches.examples, measurement.batch_size).order(0)
     chosen = np.unique(np.linspace(0, len(order) - 1, measurement.batches).round().astype(int))
     return [make_batch(loop.batches.examples, order[place]) for place in chosen]

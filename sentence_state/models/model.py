@@ -88,9 +88,18 @@ class Model(nn.Module):
             tags=tag_vocabulary(examples, tag_scheme) if tag_scheme else None,
             case=config.case_size > 0,
         )
+        return cls.from_vocabularies(
+            vocabularies, config, tag_scheme=tag_scheme, tokenizer=tokenizer, vectors=vectors, seed=seed
+        )
+
+    @classmethod
+    def from_vocabularies(
+        cls, vocabularies: Vocabularies, config: ModelConfig | None = None, *, seed: int = 0, **options: Any
+    ) -> Self:
+        """A new model for what is known of its examples, such as those that are streamed; options are the model's."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, vocabularies, tag_scheme=tag_scheme, tokenizer=tokenizer, vectors=vectors)
+            return cls(config or ModelConfig(), vocabularies, **options)
 
     # ---- what a training loop needs -------------------------------------------------------------
 

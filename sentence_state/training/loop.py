@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..data.batching import Batch, Batches, make_batch
+from ..data.batching import Batch, Batches, collate
 from ..data.example import Example, Splits
 from ..data.indexing import index_examples
+from ..data.streaming import StreamedBatches, StreamedExamples
 from ..models import Decoded, Model
 from ..models.files import read_json, write_json
 from ..models.pretrained import read_weights, save_tensors
@@ -106,10 +107,9 @@ class Loop:
         self.optimizers: list[Optimizer] = make_optimizers(self.model, config, capturable)
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
-        train = index_examples(splits.train, model.vocabularies, boundaries=model.config.boundaries)
-        share = processes.rank, processes.size
-        self.batches = Batches(train, config.batch_size, seed=config.seed, share=share)
-        self.parallel.find_unused(make_batch(train, np.zeros(1, np.int64)).to(device))
+        self.batches = make_batches(model, splits.train, config, processes)
+        sentence = collate([splits.train[0]], model.vocabularies, boundaries=model.config.boundaries)
+        self.parallel.find_unused(sentence.to(device))
         self.average = WeightAverage(self.model, config.averaging) if config.averaging else None
         self.state = TrainingState()
         self.recent: list[tuple[int, int, Tensor]] = []  # epoch, batch and loss since the last look at the losses
@@ -409,6 +409,18 @@ class Loop:
             yield
 
 
+def make_batches(
+    model: Model, examples: Sequence[Example], config: TrainingConfig, processes: Processes
+) -> Batches | StreamedBatches:
+    """Batches of examples in memory, or of those that are read from files as they are needed."""
+    share, boundaries = (processes.rank, processes.size), model.config.boundaries
+    if isinstance(examples, StreamedExamples):
+        vocabularies, size = model.vocabularies, config.batch_size
+        return StreamedBatches(examples, vocabularies, size, seed=config.seed, share=share, boundaries=boundaries)
+    indexed = index_examples(examples, model.vocabularies, boundaries=boundaries)
+    return Batches(indexed, config.batch_size, seed=config.seed, share=share)
+
+
 def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes: Processes) -> None:
     """Whether the processes can train one model together: a sentence for each, and the same start for all."""
     if config.batch_size < processes.size:
@@ -417,7 +429,7 @@ def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes
             f"got {config.batch_size}"
         )
     if processes.many:
-        digest = hashlib.sha256(run_folder.hash_examples(splits.train).encode())
+        digest = hashlib.sha256(run_folder.describe_data(splits)["train"]["sha256"].encode())
         for tensor in model.state_dict().values():
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
         processes.check_same(digest.hexdigest(), "data or first weights")

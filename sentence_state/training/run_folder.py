@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.example import Example, Splits
+from ..data.streaming import StreamedExamples
 from ..models import Model
 from ..models.files import UNFINISHED, FolderError, read_json, remove, sync_folder, write_json, writing_error
 from ..models.pretrained import CONFIG, describe, save_description
@@ -86,7 +87,9 @@ def check_same_run(run: Path, model: Model, splits: Splits, config: TrainingConf
 def describe_data(splits: Splits) -> dict[str, dict[str, Any]]:
     parts = {"train": splits.train, "dev": splits.dev, "test": splits.test}
     return {
-        name: {
+        name: examples.describe()
+        if isinstance(examples, StreamedExamples)
+        else {
             "files": sorted({example.path for example in examples if example.path}),
             "sentences": len(examples),
             "words": sum(len(example.words) for example in examples),

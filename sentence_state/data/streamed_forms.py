@@ -1,0 +1,207 @@
+"""How streamed files are written, found out from the first megabyte: CSV, TSV, JSONL, CoNLL, marked text."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+from .columns import Columns, known_tags, read_sentences, read_trees, sniff_columns
+from .delimited import (
+    DELIMITERS,
+    LARGEST_FIELD,
+    Quoting,
+    Rows,
+    check_widths,
+    looks_like_header,
+    parse,
+    sniff_delimiter,
+    split_rows,
+    usual_width,
+)
+from .errors import DataError
+from .example import Corpus, Example
+from .json_lines import read_json_lines, refuse_nested
+from .marked import read_utterances
+from .streaming import BLOCK, Form, to_text
+from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json
+from .tag_schemes import NAMES, detect_scheme
+from .tagged_files import unify_tags
+from .text_files import TextFile
+from .tokenizer import Tokenizer
+
+CONLLU = re.compile(r"\.conllu$", re.IGNORECASE)
+CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
+
+
+def table_form(
+    path: Path,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    tokenizer: Tokenizer | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_empty: bool = False,
+) -> Form:
+    """CSV, TSV or JSONL with a text and a label in every row."""
+    csv.field_size_limit(LARGEST_FIELD)
+    sample = first_lines(path, encoding)
+    tokenizer = tokenizer or Tokenizer()
+    if is_json(sample):
+        rows = read_json_lines(sample)
+        names = (
+            rows.columns[find_column(sample, rows, text_column, "text")],
+            rows.columns[find_column(sample, rows, label_column, "label")],
+        )
+
+        def read_objects(file: TextFile) -> list[Example]:
+            found = read_json_lines(file)
+            if not found.rows:
+                return []
+            for name in names:
+                if name not in found.columns:
+                    raise file.error(f"no field {name!r} here", found.rows[0].line)
+            text, label = (found.columns.index(name) for name in names)
+            for index in (text, label):
+                refuse_nested(file, found, index)
+            return build_examples(file, found, text, label, tokenizer, skip_empty)[0]
+
+        return Form(f"JSONL, text from {names[0]!r}, label from {names[1]!r}", all_lines, read_objects, None, encoding)
+    return delimited_form(sample, text_column, label_column, tokenizer, delimiter, encoding, skip_empty)
+
+
+def delimited_form(
+    sample: TextFile,
+    text_column: str | None,
+    label_column: str | None,
+    tokenizer: Tokenizer,
+    delimiter: str | None,
+    encoding: str | None,
+    skip_empty: bool,
+) -> Form:
+    known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, text_column or "", label_column or "") if name}
+    delimiter = delimiter or sniff_delimiter(sample, known)
+    try:
+        rows, quoting = parse(sample, delimiter)
+    except DataError:  # a cell over several lines that goes on after the sample
+        lines = sample.text.split("\n")
+        sample = sample._replace(text="\n".join(lines[: max(1, len(lines) // 2)]) + "\n")
+        rows, quoting = parse(sample, delimiter)
+    if not rows:
+        raise sample.error("the file is empty", 1)
+    header = looks_like_header(rows, known)
+    width = len(rows[0].cells) if header else usual_width(rows)
+    columns = [cell.strip() for cell in rows[0].cells] if header else [str(i + 1) for i in range(width)]
+    body = Rows(columns, [row for row in rows[header:] if len(row.cells) == width], "")
+    text = find_column(sample, body, text_column, "text")
+    label = find_column(sample, body, label_column, "label", taken=text)
+
+    def read_rows(file: TextFile) -> list[Example]:
+        try:
+            found = split_rows(file.text, delimiter, quoting)
+        except csv.Error as error:
+            raise file.error(error.args[0], error.args[1]) from None
+        check_widths(file, found, width, delimiter)
+        return build_examples(file, Rows(columns, found, ""), text, label, tokenizer, skip_empty)[0]
+
+    description = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated{quoting.form}, text from {columns[text]!r}, "
+    first = sample.text.split("\n", 1)[0].strip() if header else None
+    return Form(
+        f"{description}label from {columns[label]!r}",
+        lambda whole: lines_of_rows(whole, delimiter, quoting),
+        read_rows,
+        first,
+        encoding,
+    )
+
+
+def column_form(
+    path: Path,
+    *,
+    word_column: int = 0,
+    tag_column: int | str = -1,
+    tag_scheme: str = "auto",
+    target_scheme: str = "bioes",
+    broken: str = "error",
+    encoding: str | None = None,
+) -> tuple[Form, str]:
+    """CoNLL columns or CoNLL-U, and the scheme of the tags after they were converted."""
+    sample = first_lines(path, encoding)
+    if CONLLU.search(str(path)):
+        column = CONLLU_COLUMNS["xpos" if isinstance(tag_column, int) else tag_column]
+
+        def sentences(file: TextFile) -> list[Example]:
+            return list(read_trees(file, column))
+
+        description = "CoNLL-U"
+    elif isinstance(tag_column, str):
+        raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
+    else:
+        lines = sample.text.split("\n")
+        columns: Columns = sniff_columns(lines, word_column, tag_column)
+        tags = known_tags(lines, columns)
+
+        def sentences(file: TextFile) -> list[Example]:
+            return list(read_sentences(file, file.text.split("\n"), columns, tags))
+
+        description = f"{columns.width} columns by {'tabs' if columns.tabs else 'spaces'}"
+    whole = "\n".join(sample.text.split("\n")[: lines_of_sentences(sample.text)]) or sample.text
+    found = sentences(sample._replace(text=whole))
+    if not found:
+        raise sample.error("no sentence in the file", 1)
+    scheme = detect_scheme([example.tags or [] for example in found]) if tag_scheme == "auto" else tag_scheme
+
+    def read_tagged_sentences(file: TextFile) -> list[Example]:
+        corpus = Corpus(file.path, sentences(file))
+        for example in corpus.examples:
+            example.lines = [number + file.first_line - 1 for number in example.lines]  # for errors
+        unify_tags(corpus, scheme, target_scheme, broken)
+        for example in corpus.examples:
+            example.lines = [number - file.first_line + 1 for number in example.lines]
+        return corpus.examples
+
+    form = Form(f"{description}, tags are {NAMES[scheme]}", lines_of_sentences, read_tagged_sentences, None, encoding)
+    return form, "plain" if scheme == "plain" else target_scheme
+
+
+def marked_form(path: Path, *, target_scheme: str = "bioes", encoding: str | None = None) -> Form:
+    """A label, a tab and an utterance with its slots marked on every line."""
+    first_lines(path, encoding)
+    return Form("slots marked inline", all_lines, lambda file: read_utterances(file, target_scheme), None, encoding)
+
+
+def first_lines(path: Path, encoding: str | None) -> TextFile:
+    """The whole lines of the first megabyte."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(BLOCK)
+    except FileNotFoundError:
+        raise DataError.at(path, "no such file") from None
+    except OSError as error:
+        raise DataError.at(path, error.strerror or str(error)) from None
+    if len(data) == BLOCK:
+        data = data[: data.rfind(b"\n") + 1] or data
+    file_text = TextFile(str(path), to_text(path, data, encoding, 1), encoding or "UTF-8")
+    if not file_text.text.strip():
+        raise file_text.error("the file is empty", 1)
+    return file_text
+
+
+def all_lines(whole: str) -> int:
+    return whole.count("\n")
+
+
+def lines_of_sentences(whole: str) -> int:
+    """Up to and with the last blank line."""
+    lines = whole.split("\n")[:-1]
+    return next((number for number in range(len(lines), 0, -1) if not lines[number - 1].strip()), 0)
+
+
+def lines_of_rows(whole: str, delimiter: str, quoting: Quoting) -> int:
+    """Up to the last row, which may go on after the text."""
+    try:
+        rows = split_rows(whole, delimiter, quoting)
+    except csv.Error as error:
+        return int(error.args[1]) - 1
+    return rows[-1].line - 1 if rows else whole.count("\n")

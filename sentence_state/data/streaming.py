@@ -1,0 +1,343 @@
+"""Examples of files that are larger than memory: one pass finds out what is in them, then every epoch reads them in
+blocks, in an order of its own.
+
+A block is about a megabyte of whole records. An epoch shuffles the blocks of all files, and then the sentences of
+every window of a few blocks: no more than one window is in memory, whatever the size of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from .batching import Batch, Batches, make_share
+from .errors import DataError
+from .example import Example
+from .indexing import Ids, Vocabularies, index_examples, join_indexed
+from .text_files import GZIP, SIGNATURES, TextFile
+from .vocabulary import SPECIALS, Vocabulary
+
+BLOCK = 1 << 20  # bytes
+WINDOW = 16  # blocks that are shuffled together
+LONGEST_RECORD = 1 << 26  # bytes
+MOST_WORDS = 1_000_000  # in the vocabulary, and about twice as many while they are counted
+MOST_DEV = 10_000  # sentences that are split off
+
+
+class Block(NamedTuple):
+    file: int
+    start: int  # byte
+    size: int
+    line: int  # of the file, from 1
+    first: int  # number of its first sentence, counted over all files
+    sentences: int
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the files are written. `cut` gives the number of whole lines of records at the beginning of a text, `read`
+    the examples of whole records; `header` is the first line of every file, where there is one."""
+
+    description: str
+    cut: Callable[[str], int]
+    read: Callable[[TextFile], list[Example]]
+    header: str | None = None
+    encoding: str | None = None
+
+
+@dataclass
+class Survey:
+    """What one pass over all files found: enough to build a model and to find every sentence again."""
+
+    blocks: list[Block] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    tags: Counter[str] = field(default_factory=Counter)
+    sentences: int = 0
+    tokens: int = 0
+    sha256: str = ""
+    dev: list[Example] = field(default_factory=list)
+    dev_numbers: list[int] = field(default_factory=list)
+
+    def add(self, block: Block, examples: Sequence[Example]) -> None:
+        self.blocks.append(block)
+        self.sentences += block.sentences
+        for example in examples:
+            self.tokens += len(example.words)
+            self.words.update(example.words)
+            self.tags.update(example.tags or ())
+            if example.label is not None:
+                self.labels[example.label] += 1
+        if len(self.words) > 2 * MOST_WORDS:
+            self.words = Counter(dict(self.words.most_common(MOST_WORDS)))
+
+    def vocabulary(self) -> Vocabulary:
+        """Of the most frequent words."""
+        kept = sorted(self.words, key=lambda word: (-self.words[word], word))[:MOST_WORDS]
+        kept = [word for word in kept if word not in SPECIALS]
+        return Vocabulary(kept, [self.words[word] for word in kept])
+
+    def characters(self) -> Vocabulary:
+        counts: Counter[str] = Counter()
+        for word, count in self.words.items():
+            for character in word:
+                counts[character] += count
+        kept = sorted(counts, key=lambda character: (-counts[character], character))
+        return Vocabulary(kept, [counts[character] for character in kept])
+
+
+class StreamedExamples(Sequence[Example]):
+    """The training examples of files, read when they are asked for; those that were split off for dev are left out.
+
+    Iterating reads everything once; `examples[i]` reads one block. `fit` takes it in the place of a list.
+    """
+
+    def __init__(self, paths: Sequence[str | Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> None:
+        self.paths, self.form = [Path(path) for path in paths], form
+        self.survey = survey(self.paths, form, round(1 / dev_fraction) if dev_fraction else 0, seed)
+        if not len(self):
+            raise DataError.at(self.paths[0], "no example in the file", 1)
+        self.dev_numbers = set(self.survey.dev_numbers)
+        self.starts = [block.first for block in self.survey.blocks]
+
+    def __len__(self) -> int:
+        return self.survey.sentences - len(self.survey.dev_numbers)
+
+    def __iter__(self) -> Iterator[Example]:
+        for block in self.survey.blocks:
+            yield from self.read(block)[1]
+
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Example]: ...
+
+    def __getitem__(self, place: int | slice) -> Example | Sequence[Example]:
+        """By its number in the files, that is with the sentences of dev counted."""
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(self.survey.sentences))]
+        block = self.survey.blocks[bisect_right(self.starts, place) - 1]
+        return read_block(self.paths[block.file], self.form, block)[place - block.first]
+
+    def read(self, block: Block) -> tuple[list[int], list[Example]]:
+        """The numbers of the examples of a block, and the examples."""
+        found = read_block(self.paths[block.file], self.form, block)
+        if len(found) != block.sentences:
+            raise DataError.at(self.paths[block.file], "the file has changed since it was first read", block.line)
+        numbered = [(block.first + i, e) for i, e in enumerate(found) if block.first + i not in self.dev_numbers]
+        return [number for number, _ in numbered], [example for _, example in numbered]
+
+    def size_of(self, block: Block) -> int:
+        """Its sentences without those of dev."""
+        numbers = self.survey.dev_numbers
+        return block.sentences - (
+            bisect_left(numbers, block.first + block.sentences) - bisect_left(numbers, block.first)
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """For the run folder: a run is resumed with the same files only."""
+        return {
+            "files": [str(path) for path in self.paths],
+            "sentences": len(self),
+            "words": self.survey.tokens,
+            "sha256": self.survey.sha256,
+        }
+
+
+class StreamedBatches:
+    """`Batches` of streamed examples: the same order again for the same seed and epoch, `epoch` and `index` say which
+    batch comes next. A window that lies before it is not read."""
+
+    def __init__(
+        self,
+        examples: StreamedExamples,
+        vocabularies: Vocabularies,
+        batch_size: int,
+        *,
+        seed: int = 0,
+        boundaries: bool = True,
+        share: tuple[int, int] = (0, 1),
+        window: int = WINDOW,
+    ) -> None:
+        self.examples, self.vocabularies, self.batch_size = examples, vocabularies, batch_size
+        self.seed, self.boundaries, self.share, self.window = seed, boundaries, share, window
+        self.epoch = 0
+        self.index = 0
+
+    def __len__(self) -> int:
+        return sum(count for _, _, count in self.windows(self.epoch))
+
+    def __iter__(self) -> Iterator[Batch]:
+        first = 0
+        for number, blocks, count in self.windows(self.epoch):
+            if self.index < first + count:
+                numbers, window = self.load(number, blocks)
+                order = window.order(self.epoch)
+                while self.index < first + count:
+                    self.index += 1  # before the batch is used: what is saved after a step names the next batch
+                    places = order[self.index - 1 - first]
+                    batch = make_share(window.examples, places, self.share)
+                    yield replace(batch, positions=batch.positions.new_tensor(numbers[batch.positions.numpy()]))
+            first += count
+        self.epoch, self.index = self.epoch + 1, 0
+
+    def windows(self, epoch: int) -> Iterator[tuple[int, list[Block], int]]:
+        """Number, blocks and number of batches of every window of an epoch; windows without a sentence are left out."""
+        blocks = self.examples.survey.blocks
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(blocks))
+        for number, start in enumerate(range(0, len(blocks), self.window)):
+            chosen = [blocks[i] for i in order[start : start + self.window]]
+            count = -(-sum(map(self.examples.size_of, chosen)) // self.batch_size)
+            if count:
+                yield number, chosen, count
+
+    def load(self, number: int, blocks: Sequence[Block]) -> tuple[Ids, Batches]:
+        """The sentences of a window: their numbers, and their batches. Words become ids block by block."""
+        numbers: list[int] = []
+        parts = []
+        for block in blocks:
+            found, examples = self.examples.read(block)
+            if examples:
+                numbers += found
+                parts.append(index_examples(examples, self.vocabularies, boundaries=self.boundaries))
+        seed = self.seed * 1_000_003 + number
+        return np.array(numbers, np.int64), Batches(join_indexed(parts), self.batch_size, seed=seed)
+
+    def positions(self, epoch: int, index: int) -> list[int]:
+        """The numbers of the sentences of batch `index`, counted from 1."""
+        first = 0
+        for number, blocks, count in self.windows(epoch):
+            if index <= first + count:
+                numbers, window = self.load(number, blocks)
+                return [int(numbers[place]) for place in window.order(epoch)[index - 1 - first]]
+            first += count
+        raise IndexError(index)
+
+    def state(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "index": self.index}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.epoch, self.index = state["epoch"], state["index"]
+
+
+def survey(paths: Sequence[Path], form: Form, every: int = 0, seed: int = 0) -> Survey:
+    """Read all files once. Of every `every` sentences one is split off for dev, fewer where those were too many."""
+    found = Survey()
+    digest = hashlib.sha256()
+    for number, path in enumerate(paths):
+        for block, data, examples in read_blocks(number, path, form, found.sentences):
+            digest.update(data)
+            found.add(block, examples)
+            if every:
+                for i, example in enumerate(examples, start=block.first):
+                    if is_dev(i, seed, every):
+                        found.dev.append(example)
+                        found.dev_numbers.append(i)
+                while len(found.dev) > MOST_DEV:
+                    every *= 2
+                    kept = [i for i, place in enumerate(found.dev_numbers) if is_dev(place, seed, every)]
+                    found.dev = [found.dev[i] for i in kept]
+                    found.dev_numbers = [found.dev_numbers[i] for i in kept]
+    found.sha256 = digest.hexdigest()
+    return found
+
+
+def is_dev(number: int, seed: int, every: int) -> bool:
+    return zlib.crc32(f"{seed} {number}".encode()) % every == 0
+
+
+def read_blocks(
+    number: int, path: Path, form: Form, first: int, size: int = BLOCK
+) -> Iterator[tuple[Block, bytes, list[Example]]]:
+    """Every block of a file with its bytes and its examples."""
+    try:
+        with open(path, "rb") as file:
+            start, line = skip_header(path, form, file.readline(LONGEST_RECORD)) if form.header is not None else (0, 1)
+            file.seek(start)
+            rest = b""
+            while True:
+                more = file.read(size)
+                buffer = rest + more
+                end = len(buffer) if len(more) < size else end_of_records(path, form, buffer, line)
+                if end:
+                    data = buffer[:end]
+                    examples = parse(path, form, data, line)
+                    block = Block(number, start, end, line, first, len(examples))
+                    yield block, data, examples
+                    start, line, first = start + end, line + data.count(b"\n"), first + len(examples)
+                elif len(buffer) > LONGEST_RECORD:
+                    raise DataError.at(path, f"a record of more than {LONGEST_RECORD >> 20} MB", line)
+                rest = buffer[end:]
+                if len(more) < size:
+                    return
+    except FileNotFoundError:
+        raise DataError.at(path, "no such file") from None
+    except OSError as error:
+        raise DataError.at(path, error.strerror or str(error)) from None
+
+
+def skip_header(path: Path, form: Form, line: bytes) -> tuple[int, int]:
+    """Where the records of a file start, as byte and line."""
+    header = to_text(path, line, form.encoding, 1).strip()
+    if header != form.header:
+        raise DataError.at(path, f'expected the header "{form.header}" as in the first file, got "{header[:80]}"', 1)
+    return len(line), 2
+
+
+def end_of_records(path: Path, form: Form, buffer: bytes, line: int) -> int:
+    """The byte after the last whole record of a buffer."""
+    whole = buffer[: buffer.rfind(b"\n") + 1]
+    lines = form.cut(to_text(path, whole, form.encoding, line)) if whole else 0
+    end = 0
+    for _ in range(lines):
+        end = whole.index(b"\n", end) + 1
+    return end
+
+
+def read_block(path: Path, form: Form, block: Block) -> list[Example]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(block.start)
+            return parse(path, form, file.read(block.size), block.line)
+    except OSError as error:
+        raise DataError.at(path, error.strerror or str(error)) from None
+
+
+def parse(path: Path, form: Form, data: bytes, line: int) -> list[Example]:
+    """The examples of a block; their lines, and those of errors, are the file's."""
+    examples = form.read(TextFile(str(path), to_text(path, data, form.encoding, line), form.encoding or "UTF-8", line))
+    for example in examples:
+        example.lines = [number + line - 1 for number in example.lines]
+    return examples
+
+
+def to_text(path: Path, data: bytes, encoding: str | None, line: int) -> str:
+    """The text of a block that begins on `line`; only a newline ends a line, as in the file."""
+    if line == 1:
+        refuse_what_cannot_be_streamed(path, data)
+        data = data.removeprefix(b"\xef\xbb\xbf")
+    if b"\0" in data:
+        raise DataError.at(path, "a NUL byte: this is a binary file", line + data.count(b"\n", 0, data.index(b"\0")))
+    try:
+        text = data.decode(encoding or "utf-8")
+    except LookupError:
+        raise DataError.at(path, f"there is no encoding {encoding!r}") from None
+    except UnicodeDecodeError as error:
+        message = f"byte 0x{data[error.start]:02x} is not {encoding or 'UTF-8'} (--encoding to choose another one)"
+        raise DataError.at(path, message, line + data.count(b"\n", 0, error.start)) from None
+    return text.replace("\r\n", "\n").replace("\r", " ") if "\r" in text else text
+
+
+def refuse_what_cannot_be_streamed(path: Path, data: bytes) -> None:
+    for signature, kind in {**SIGNATURES, GZIP: "a gzip file", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}.items():
+        if data.startswith(signature):
+            raise DataError.at(path, f"this is {kind}: a file that is streamed must be plain text, such as UTF-8", 1)
