@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SECONDS ?= 600
 
-.PHONY: test lint types browser demo docs dist fuzz-server setup clean
+.PHONY: test fuzz lint types browser demo docs dist fuzz-server setup clean
 
 test: lint types browser  ## everything CI runs
 	$(BIN)/python -m pytest
@@ -21,6 +22,9 @@ dist: setup  ## a wheel, in dist/
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+fuzz: setup  ## readers and loaders on damaged files, for SECONDS; with coverage where atheris is installed
+	$(BIN)/python -m tests.fuzz $(SECONDS)
 
 types: setup
 	$(BIN)/mypy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -17,7 +16,6 @@ from rich.text import Text
 
 from ..models.model import Prediction
 from ..training import Evaluation, Progress
-from ..training.distributed import started_together
 from ..training.metrics import Scores, total
 
 SCORE_NAMES = {
@@ -144,6 +142,4 @@ def colours_of(labels: list[str]) -> dict[str, str]:
 
 def program() -> str:
     """How the user called us, for commands that can be typed again."""
-    if started_together():
-        return f"torchrun --nproc-per-node={os.environ.get('LOCAL_WORLD_SIZE', '1')} ... -m sentence_state"
     return "python -m sentence_state" if sys.argv[0].endswith("__main__.py") else "sentence-state"

@@ -150,7 +150,8 @@ def describe_model(model: Model, config: TrainingConfig) -> str:
 def how_to_go_on(run: Path, result: TrainingResult, arguments: Sequence[str]) -> str:
     done = f"{len(result.history)} epochs done"
     resumed = [*(argument for argument in arguments if argument != "--resume"), "--resume"]
-    return f"Stopped, {done}; everything is saved in {run}. To go on:\n  {program()} {shlex.join(resumed)}"
+    start = "torchrun (with its flags as before) -m sentence_state" if started_together() else program()
+    return f"Stopped, {done}; everything is saved in {run}. To go on:\n  {start} {shlex.join(resumed)}"
 
 
 def report(console: Console, flags: TrainFlags, model: Model, splits: Splits, result: TrainingResult) -> None:

@@ -94,6 +94,8 @@ def delimited_form(
     width = len(rows[0].cells) if header else usual_width(rows)
     columns = [cell.strip() for cell in rows[0].cells] if header else [str(i + 1) for i in range(width)]
     body = Rows(columns, [row for row in rows[header:] if len(row.cells) == width], "")
+    if not body.rows:
+        raise sample.error("a header, but no row after it", rows[0].line)
     text = find_column(sample, body, text_column, "text")
     label = find_column(sample, body, label_column, "label", taken=text)
 

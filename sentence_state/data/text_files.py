@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from os import PathLike
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from .errors import DataError
 
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+SMALL, LARGEST_RATIO = 1 << 24, 200  # bytes; text to gzip
 GZIP = b"\x1f\x8b"
 SIGNATURES = {
     b"PK\x03\x04": "an Excel workbook or a zip archive",
@@ -52,7 +54,7 @@ def read_text(path: str | PathLike[str], encoding: str | None = None) -> TextFil
 def read_bytes(path: str | PathLike[str]) -> bytes:
     try:
         data = Path(path).read_bytes()
-        return gzip.decompress(data) if data.startswith(GZIP) else data
+        return unpack(data, path) if data.startswith(GZIP) else data
     except FileNotFoundError:
         raise DataError.at(path, "no such file") from None
     except IsADirectoryError:
@@ -61,6 +63,16 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
         raise DataError.at(path, f"the gzip file is damaged or cut off ({error})") from None
     except OSError as error:
         raise DataError.at(path, error.strerror or str(error)) from None
+
+
+def unpack(data: bytes, path: str | PathLike[str]) -> bytes:
+    """A gzip file, unless it is made to fill the memory: text never shrinks to a two-hundredth."""
+    most = max(SMALL, LARGEST_RATIO * len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise DataError.at(path, f"the gzip file holds more than {LARGEST_RATIO} times its size: this is no text")
+    return text
 
 
 def decode(data: bytes, path: str | PathLike[str], encoding: str | None) -> tuple[str, str]:

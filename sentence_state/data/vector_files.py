@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 
 from .decimals import parse_decimals
 from .errors import DataError
+from .text_files import LARGEST_RATIO, SMALL
 
+LONGEST_LINE = 1 << 24  # bytes
+LARGEST = 10_000  # numbers in a vector: a header may say anything
 BLOCK = 1 << 19  # bytes: stays in the cache between the passes over it
 NUMBERS = frozenset(b"0123456789+-.eE")
 
@@ -62,12 +65,20 @@ def read_vectors(path: Path, wanted: Mapping[bytes, int], rows: int) -> tuple[ND
 
 def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Blocks of whole lines with the number of their first line."""
-    line, rest = 1, b""
+    line, rest, total = 1, b"", 0
+    most = max(SMALL, LARGEST_RATIO * size_on_disk(path))
     with open_vectors(path) as stream:
         while block := stream.read(BLOCK):
+            total += len(block)
+            if total > most:
+                raise DataError.at(
+                    path, f"the archive holds more than {LARGEST_RATIO} times its size: these are no vectors"
+                )
             cut = block.rfind(b"\n") + 1
             if not cut:
                 rest += block
+                if len(rest) > LONGEST_LINE:
+                    raise DataError.at(path, f"a line of more than {LONGEST_LINE >> 20} MB: these are no vectors", line)
                 continue
             whole = rest + block[:cut]
             yield line, whole
@@ -75,6 +86,11 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             rest = block[cut:]
     if rest.strip():
         yield line, rest + b"\n"
+
+
+def size_on_disk(path: Path) -> int:
+    """Of the file, or of the archive that it is a member of; what is not there is named when it is opened."""
+    return next((place.stat().st_size for place in (path, *path.parents) if place.is_file()), 0)
 
 
 @contextmanager
@@ -114,8 +130,8 @@ def read_shape(path: Path, block: bytes) -> Shape:
     fields = lines[0].split()
     header = len(fields) == 2 and all(field.isdigit() for field in fields)
     first = lines[1] if header else lines[0]
-    dimension = int(fields[1]) if header else len(fields) - 1
-    if dimension < 2 or not all(set(field) <= NUMBERS for field in first.split()[-dimension:]):
+    dimension = int(fields[1][:9]) if header else len(fields) - 1
+    if dimension < 2 or dimension > LARGEST or not all(set(field) <= NUMBERS for field in first.split()[-dimension:]):
         raise DataError.at(
             path, f"expected a word and its numbers, got {lines[0][:40].decode('utf-8', 'replace')!r}", 1
         )

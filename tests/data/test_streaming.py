@@ -9,8 +9,7 @@ from itertools import islice
 import pytest
 import torch
 
-from sentence_state.data import read_marked, read_table, read_tagged
-from sentence_state.data import streamed_forms
+from sentence_state.data import read_marked, read_table, read_tagged, streamed_forms
 from sentence_state.data import streaming as module
 from sentence_state.data.errors import DataError
 from sentence_state.data.indexing import Vocabularies
@@ -82,7 +81,8 @@ def test_columns_in_blocks_are_the_columns(tmp_path):
 def test_conllu_and_marked_text_in_blocks(tmp_path):
     tree = "# text = it\n1\tit\tit\tPRON\tPRP\t_\t0\troot\t_\t_\n2\tsat\tsit\tVERB\tVBD\t_\t1\tdep\t_\t_\n\n"
     (tmp_path / "a.conllu").write_text(tree * 20)
-    assert_same(StreamedExamples([tmp_path / "a.conllu"], column_form(tmp_path / "a.conllu")[0]), read_tagged(tmp_path / "a.conllu"))  # fmt: skip
+    path = tmp_path / "a.conllu"
+    assert_same(StreamedExamples([path], column_form(path)[0]), read_tagged(path))
     (tmp_path / "a.txt").write_text("play\tplay some [jazz](genre)\nstop\tstop it\n" * 30)
     streamed = StreamedExamples([tmp_path / "a.txt"], marked_form(tmp_path / "a.txt"))
     assert_same(streamed, read_marked(tmp_path / "a.txt", target_scheme="bioes"))
