@@ -106,7 +106,9 @@ def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console
     """All of the paper that is finished in this folder, not only what was asked for now."""
     records = Store(folder).records()
     sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
-    plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets)
+    vectors = {record["run"]["vectors"] for record in records.values() if "run" in record}
+    name = vectors.pop() if plan.vectors == "none" and len(vectors) == 1 else plan.vectors  # --report-only is enough
+    plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets, vectors=name)
     asked = {target.name for target in targets}
     others = [name for name in asked if name not in NAMES]
     document = make_report([find(name, plan) for name in (*NAMES, *others)], records, plan.smoke)

@@ -65,7 +65,7 @@ def find(name: str, plan: Plan) -> Target:
 
 def section_of(experiment: Experiment, plan: Plan, records: Records) -> Section:
     if experiment.name in ("figure2", "figure3"):
-        return steps_figure(experiment, records, plan.smoke, together=experiment.name == "figure2")
+        return steps_figure(experiment, records, plan.smoke)
     if experiment.name == "figure4":
         return section_4(plan, records)
     return compare(experiment, records)

@@ -9,20 +9,19 @@ from .experiment import Experiment
 from .summaries import Records, Summary, summarise
 
 
-def steps_figure(experiment: Experiment, records: Records, smoke: bool, together: bool) -> Section:
-    """A curve for each group, in one panel or each in its own, with the paper's best points; then the numbers."""
+def steps_figure(experiment: Experiment, records: Records, smoke: bool) -> Section:
+    """A panel for each data set or settings, a curve for each group, with the paper's best points; then the numbers."""
     section = compare(experiment, records)
-    groups: dict[str, list[Summary]] = {}
+    panels: dict[str, dict[str, list[Summary]]] = {}
     for summary in summarise(experiment, records):
         if len(summary.scores):
-            groups.setdefault(summary.row.group, []).append(summary)
-    curves = {group: curve_of(group, found) for group, found in groups.items()}
-    if together and curves:
-        panels = [Panel("", "steps", "dev accuracy", list(curves.values()))]
-    else:
-        panels = [Panel(group, "steps", "dev score", [curve]) for group, curve in curves.items()]
-    if panels:
-        section.figures.append(draw(experiment.name, f"{experiment.title}; shaded: ± sd", panels, smoke))
+            panels.setdefault(summary.row.panel, {}).setdefault(summary.row.group, []).append(summary)
+    drawn = [
+        Panel(name, "steps", "dev score", [curve_of(group, found) for group, found in groups.items()])
+        for name, groups in panels.items()
+    ]
+    if drawn:
+        section.figures.append(draw(experiment.name, f"{experiment.title}; shaded: ± sd", drawn, smoke))
     return section
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from .experiment import Experiment, Plan, Row, labelled, printed_row, rows_of_encoders
@@ -51,7 +52,7 @@ def figure_2(plan: Plan) -> Experiment:
             for steps in SMOKE_STEPS if plan.smoke else STEPS:
                 runs = plan.runs("mr", "S-LSTM", settings, False, window=window, num_steps=steps)
                 printed = score if (window, steps) == (1, best) else None
-                rows.append(Row(f"{steps} steps", runs, printed, group))
+                rows.append(Row(f"{steps} steps", runs, printed, group, panel=Path(settings).name))
     notes = ("The paper draws curves without numbers; its text gives the best point.",)
     return Experiment("figure2", "Figure 2: dev accuracy on MR against steps and window", "dev", tuple(rows), notes)
 

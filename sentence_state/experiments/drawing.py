@@ -61,7 +61,7 @@ def draw_panel(axes: Any, panel: Panel) -> None:
     if all(float(x).is_integer() for curve in panel.curves for x in curve.x):
         axes.xaxis.get_major_locator().set_params(integer=True)
     if panel.curves:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", framealpha=0.6)
 
 
 def saved(canvas: Any, kind: str) -> bytes:

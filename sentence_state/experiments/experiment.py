@@ -36,6 +36,7 @@ class Row:
     against: str | None = None
     paper_times: tuple[float, float | None] | None = None  # seconds of training an epoch, and of the test
     paper_parameters: int | None = None  # thousands
+    panel: str = ""  # of a figure; there, a group is a curve
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,17 @@ def paired_bootstrap(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> f
     for first, second in strata:
         size = len(first)
         for start in range(0, samples, CHUNK):
-            drawn = rng.multinomial(size, np.full(size, 1 / size), size=min(CHUNK, samples - start))  # (samples, size)
+            drawn = draw_with_replacement(rng, min(CHUNK, samples - start), size)
             change = score_of_sums(drawn @ first) - score_of_sums(drawn @ second)
             differences[start : start + CHUNK] += change / len(strata)
     below, above = (differences <= 0).sum(), (differences >= 0).sum()
     return float(min(1.0, 2 * (1 + min(below, above)) / (1 + samples)))
+
+
+def draw_with_replacement(rng: np.random.Generator, samples: int, size: int) -> NDArray[np.float64]:
+    """How often each of `size` sentences is drawn in each sample of as many: (samples, size)."""
+    places = rng.integers(0, size, (samples, size)) + size * np.arange(samples)[:, None]
+    return np.bincount(places.ravel(), minlength=samples * size).reshape(samples, size).astype(float)
 
 
 def approximate_randomisation(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> float:
@@ -58,7 +64,7 @@ def approximate_randomisation(strata: Strata, samples: int = SAMPLES, seed: int 
     for first, second in strata:
         both = (first + second).sum(axis=0)
         for start in range(0, samples, CHUNK):
-            kept = rng.integers(0, 2, size=(min(CHUNK, samples - start), len(first)))
+            kept = rng.integers(0, 2, (min(CHUNK, samples - start), len(first)), np.int8).astype(float)
             one = kept @ (first - second) + second.sum(axis=0)
             change = score_of_sums(one) - score_of_sums(both - one)
             differences[start : start + CHUNK] += change / len(strata)

@@ -15,10 +15,11 @@ import pytest
 
 from sentence_state.experiments.experiment import Plan, shrink
 from sentence_state.experiments.material import Data, Place
+from sentence_state.experiments.measurements import Measurement
 from sentence_state.experiments.outcomes import score_of, unpack_counts
 from sentence_state.experiments.runs import Run, execute, satisfies
 from sentence_state.experiments.store import Store
-from sentence_state.experiments.workers import Crew, run_all
+from sentence_state.experiments.workers import Crew, measure_all, run_all
 from sentence_state.models import ModelConfig
 from sentence_state.training import TrainingConfig
 
@@ -121,7 +122,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from tests.experiments.test_runs import small_run
-from sentence_state.experiments.workers import Crew, run_all
+from sentence_state.experiments.workers import Crew, measure_all, run_all
 if __name__ == "__main__":
     run_all([small_run(seed=seed) for seed in range(12)], Path(sys.argv[1]), Crew(jobs=2))
 """
@@ -165,3 +166,19 @@ def test_scores_of_counts_are_accuracy_and_f1():
     spans = np.array([[1, 2, 1], [0, 0, 3]])
     assert score_of(labels) == 75.0
     assert score_of(spans) == pytest.approx(100 * 2 * 1 / (2 + 4))
+
+
+@pytest.mark.gpu
+def test_runs_and_measurements_work_on_a_gpu_side_by_side(tmp_path):
+    runs = [small_run(data, seed=seed) for data in (LABELS, TAGS) for seed in range(2)]
+    place = Place(device="cuda")
+    assert run_all(runs, tmp_path, Crew(jobs=2, place=place)) == []
+    records = Store(tmp_path).records()
+    assert all(records[run.key()]["memory_of"] == "GPU" for run in runs)
+    models = (("S-LSTM", runs[0].model), ("BiLSTM", replace(runs[0].model, encoder="BiLSTM")))
+    wanted = [Measurement(kind, (LABELS,), models, batches=3, rounds=2) for kind in ("time", "memory")]
+    measure_all(wanted, tmp_path, place)
+    times, memory = (Store(tmp_path).records()[one.on("cuda").key()] for one in wanted)
+    assert len(times["seconds"]["S-LSTM"]["train"]) == 2
+    assert memory["memory_of"] == "peak of the GPU"
+    assert all(value > 0 for value in memory["megabytes"].values())
