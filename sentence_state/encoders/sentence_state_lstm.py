@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..ops.equations import Weights, length_mask
 from ..ops.halting import halting_recurrence
-from ..ops.recurrence import BACKENDS, Step, drop, initial_state, input_term, mean_word, recurrence, step
+from ..ops.recurrence import BACKENDS, MEMORY, Step, drop, initial_state, input_term, mean_word, recurrence, step
 from ..ops.released import released_initial_state, released_recurrence, released_sentence, released_step
 from .encoding import Encoder, Encoding, check_choice, check_size, read_input
 
@@ -46,6 +46,7 @@ class SentenceStateLSTM(Encoder):
     halting: in evaluation a sentence takes no further step when its state g changes by no more than this (the root of
         the mean square of its H changes); 0, the default: all steps. An attribute that may be set at any time.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
+    memory: "normal", or "low": training keeps less for the backward pass, which computes it again.
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
 
@@ -63,6 +64,7 @@ class SentenceStateLSTM(Encoder):
         variant: str = "paper",
         initialisation: str = "glorot",
         bias: bool = True,
+        memory: str = "normal",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -75,6 +77,7 @@ class SentenceStateLSTM(Encoder):
         check_choice("gates", gates, GATES)
         check_choice("variant", variant, VARIANTS)
         check_choice("initialisation", initialisation, INITIALISATIONS)
+        check_choice("memory", memory, MEMORY)
         check_choice("backend", backend, BACKENDS)
         if not 0 <= step_dropout < 1:
             raise ValueError(f"step_dropout must lie in [0, 1), got {step_dropout}")
@@ -86,7 +89,7 @@ class SentenceStateLSTM(Encoder):
         self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, hidden_size
         self.num_steps, self.window, self.sentence_nodes = num_steps, window, sentence_nodes
         self.gates, self.step_dropout, self.variant, self.backend = gates, step_dropout, variant, backend
-        self.initialisation = initialisation
+        self.initialisation, self.memory = initialisation, memory
         self.halting = check_halting(halting, variant, sentence_nodes)
 
         H, k = hidden_size, sentence_nodes
@@ -176,7 +179,7 @@ class SentenceStateLSTM(Encoder):
                 return state.h, released_sentence(state, mask), state.c_g[:, 0]
             need_words = need_words or self.sentence_nodes == 0
             needs = (need_words, need_sentence)
-            state = recurrence(x, lengths, weights, num_steps, self.gates, dropout, *needs, self.backend)
+            state = recurrence(x, lengths, weights, num_steps, self.gates, dropout, *needs, self.backend, self.memory)
             if self.sentence_nodes == 0:
                 return state.h, mean_word(state.h, mask), mean_word(state.c, mask)
             return state.h, state.g[:, 0], state.c_g[:, 0]

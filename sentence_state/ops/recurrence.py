@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from .equations import (
     SentenceGates,
@@ -23,6 +24,7 @@ from .equations import (
 )
 from .products import linear
 
+MEMORY = ("normal", "low")
 BACKENDS = ("auto", "reference", "triton")
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 
@@ -53,19 +55,21 @@ def recurrence(
     need_words: bool = True,
     need_sentence: bool = True,
     backend: str = "auto",
+    memory: str = "normal",
 ) -> State:
     """The state after `num_steps` steps, in the type of x; words or sentence that are not needed are not to be read.
 
     x: (B, N, D), zero at padding; lengths: (B,) or None; kind: "paper" or "sharp" gates;
     dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
+    memory: "normal", or "low" to keep less for the backward pass and compute it again.
     """
     if can_fuse(x, weights, backend):
         from .fused import fused_recurrence  # here, so that Triton is needed only where it can run
 
-        return fused_recurrence(x, lengths, weights, num_steps, kind, dropout, need_words, need_sentence)
+        return fused_recurrence(x, lengths, weights, num_steps, kind, dropout, need_words, need_sentence, memory)
     mask = None if lengths is None else length_mask(lengths, x.shape[1])
     weights = Weights(*(weight.to(x.dtype) for weight in weights))
-    return reference_recurrence(x, mask, weights, num_steps, kind, dropout, need_words, need_sentence)
+    return reference_recurrence(x, mask, weights, num_steps, kind, dropout, need_words, need_sentence, memory)
 
 
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
@@ -97,6 +101,7 @@ def reference_recurrence(
     dropout: tuple[Tensor, Tensor] | None = None,
     need_words: bool = True,
     need_sentence: bool = True,
+    memory: str = "normal",
 ) -> State:
     """`recurrence` in PyTorch's own operations; words or sentence that are not needed stay one step behind."""
     group = max(1, GROUP_WORDS // x.shape[1]) if x.device.type == "cpu" and not torch.compiler.is_compiling() else 0
@@ -105,7 +110,7 @@ def reference_recurrence(
         drops = [None] * x.shape[0] if dropout is None else zip(*(d.split(group) for d in dropout), strict=True)
         options = (weights, num_steps, kind)
         parts = [
-            reference_recurrence(x, mask, *options, dropout, need_words, need_sentence)
+            reference_recurrence(x, mask, *options, dropout, need_words, need_sentence, memory)
             for x, mask, dropout in zip(x.split(group), masks, drops, strict=False)
         ]
         return State(*map(torch.cat, zip(*parts, strict=True)))
@@ -113,7 +118,8 @@ def reference_recurrence(
     state = initial_state(x, mask, weights)
     for t in range(num_steps):
         more = t < num_steps - 1
-        state = step(state, x_term, mask, weights, kind, t == 0, need_words or more, need_sentence or more).state
+        options = (mask, weights, kind, t == 0, need_words or more, need_sentence or more)
+        state = (light_step if memory == "low" else step)(state, x_term, *options).state
         if more:
             state = drop(state, dropout)
     return state
@@ -153,6 +159,12 @@ def step(
         from_sentence = sentence_gates(f_term, mean_word(state.h, mask), state.g, weights, mask, kind)
         g, c_g = sentence_update(from_sentence, state.c, state.c_g)
     return Step(State(h, c, g, c_g), from_words, from_sentence)
+
+
+def light_step(state: State, x_term: Tensor, *options: Any) -> Step:
+    """`step` that keeps nothing but the states: the backward pass computes its gates again."""
+    reached: Step = checkpoint(step, state, x_term, *options, use_reentrant=False, preserve_rng_state=False)
+    return Step(reached.state, None, None)
 
 
 def input_term(x: Tensor, weights: Weights) -> Tensor:

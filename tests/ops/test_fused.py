@@ -36,12 +36,12 @@ def random_case(B, N, D, H, num_steps, gates, ragged, drop):
     return x, lengths, weights, num_steps, gates, dropout
 
 
-def outputs_and_gradients(case, dtype, backend, need_words, need_sentence):
+def outputs_and_gradients(case, dtype, backend, need_words, need_sentence, memory="normal"):
     x, lengths, weights, num_steps, gates, dropout = case
     x = x.to(dtype).requires_grad_()
     weights = Weights(*(weight.detach().to(dtype).requires_grad_() for weight in weights))
     dropout = dropout and tuple(mask.to(dtype) for mask in dropout)
-    state = recurrence(x, lengths, weights, num_steps, gates, dropout, need_words, need_sentence, backend)
+    state = recurrence(x, lengths, weights, num_steps, gates, dropout, need_words, need_sentence, backend, memory)
     outputs = ([state.h] if need_words else []) + ([state.g, state.c_g] if need_sentence else [])
     generator = torch.Generator().manual_seed(0)
     directions = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in outputs]
@@ -51,10 +51,10 @@ def outputs_and_gradients(case, dtype, backend, need_words, need_sentence):
     return dict(zip(names, [*outputs, *gradients], strict=True))
 
 
-def assert_equal(case, precision, need_words=True, need_sentence=True):
+def assert_equal(case, precision, need_words=True, need_sentence=True, memory="normal"):
     dtype, tolerance = precision
     expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)
-    found = outputs_and_gradients(case, dtype, "triton", need_words, need_sentence)
+    found = outputs_and_gradients(case, dtype, "triton", need_words, need_sentence, memory)
     for name, value in expected.items():
         error, size = (found[name].double() - value).norm(), value.norm()
         assert error <= tolerance * size + (1e-12 if size > 1e-9 else 1e-5), f"{name}: {error / size:.1e}"
@@ -86,9 +86,23 @@ def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need
 
 
 def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
-    monkeypatch.setattr(driver, "GROUP_ROWS", 11)
+    monkeypatch.setattr(driver, "GROUP_ROWS", (11, 11))
     monkeypatch.setattr(driver, "CHUNK_ROWS", 20)
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "need_words", "need_sentence"),
+    [(1, True, True), (2, True, True), (3, False, True), (4, True, True), (4, False, True), (5, True, False)],
+)
+def test_little_memory_gives_the_same(monkeypatch, num_steps, need_words, need_sentence):
+    monkeypatch.setattr(driver, "GROUP_ROWS", (100, 7))
+    case = random_case(3, 4, 4, 5, num_steps, "paper" if num_steps % 2 else "sharp", True, True)
+    assert_equal(case, FLOAT32, need_words, need_sentence, memory="low")
+    expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)
+    found = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence, "low")
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value)
 
 
 def test_two_runs_are_equal_bit_by_bit():
@@ -105,6 +119,14 @@ def test_two_runs_are_equal_bit_by_bit():
 def test_it_equals_the_reference_at_full_size(N, H, gates, precision):
     torch.backends.cuda.matmul.allow_tf32 = False
     assert_equal(random_case(4, N, H, H, 9, gates, True, True), precision)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("memory", ["normal", "low"])
+@pytest.mark.parametrize("need_words", [False, True])
+def test_groups_of_sentences_and_little_memory_on_a_card(memory, need_words):
+    case = random_case(40, 200, 100, 100, 9, "sharp", True, True)
+    assert_equal(case, BFLOAT16, need_words, need_sentence=True, memory=memory)
 
 
 @pytest.mark.gpu

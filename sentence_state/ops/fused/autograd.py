@@ -13,6 +13,8 @@ from . import driver
 from .driver import Options, Saved
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, padded
 
+KEEP = {"normal": 1, "low": 2}  # which steps the backward pass finds; the others it computes again
+
 
 def fused_recurrence(
     x: Tensor,
@@ -23,12 +25,14 @@ def fused_recurrence(
     dropout: tuple[Tensor, Tensor] | None,
     need_words: bool,
     need_sentence: bool,
+    memory: str,
 ) -> State:
     """`recurrence` of `ops/recurrence.py` for window 1 and one sentence node, in the type of x; c is not kept."""
     drop_h, drop_g = (None, None) if dropout is None else (dropout[0], dropout[1].squeeze(1))
-    save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
-    options = (num_steps, kind == "sharp", need_words, need_sentence)
-    h, g, c_g, *_ = recurrence_op(x.contiguous(), *weights, lengths, drop_h, drop_g, *options, save)
+    differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
+    keep = KEEP[memory] if differentiable else 0
+    options = (num_steps, kind == "sharp", need_words, need_sentence, keep)
+    h, g, c_g, *_ = recurrence_op(x.contiguous(), *weights, lengths, drop_h, drop_g, *options)
     return State(h, h, g[:, None], c_g[:, None])
 
 
@@ -52,11 +56,11 @@ def recurrence_op(
     sharp: bool,
     need_words: bool,
     need_sentence: bool,
-    save: bool,
+    keep: int,
 ) -> list[Tensor]:
     weights = Weights(W, U, V, b, sentence_W, sentence_U, sentence_U_f, sentence_b, h_0, c_0)
-    options = Options(num_steps, sharp, need_words, need_sentence)
-    return driver.forward(x, weights, lengths, drop_h, drop_g, options, save)
+    options = Options(num_steps, sharp, need_words, need_sentence, keep)
+    return driver.forward(x, weights, lengths, drop_h, drop_g, options)
 
 
 @recurrence_op.register_fake
@@ -79,19 +83,20 @@ def _(
     sharp: bool,
     need_words: bool,
     need_sentence: bool,
-    save: bool,
+    keep: int,
 ) -> list[Tensor]:
     B, N, D = x.shape
     H, T, M = len(h_0), num_steps, B * N
     Hp, sentences = padded(H), B if need_sentence else 0
     outputs = [x.new_empty(B if need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
-    if not save:
+    if not keep:
         return outputs
+    kept = Options(num_steps, sharp, need_words, need_sentence, keep).kept_steps
     return outputs + list(
         Saved(
             first=x.new_empty(BLOCKS * Hp, 3),
-            h=x.new_empty((T - 1) * M, Hp),
-            c=x.new_empty((T - 1) * M, Hp),
+            h=x.new_empty(kept * M, Hp),
+            c=x.new_empty(kept * M, Hp),
             c_g=x.new_empty(T + 1, B, Hp, dtype=torch.float32),
             gh=x.new_empty(T + 1, B, 2 * Hp),
             Q=x.new_empty(T, B, NODE_BLOCKS * Hp),
@@ -118,9 +123,10 @@ def recurrence_backward_op(
     sharp: bool,
     need_words: bool,
     need_sentence: bool,
+    keep: int,
     dtype: torch.dtype,
 ) -> list[Tensor]:
-    options = Options(num_steps, sharp, need_words, need_sentence)
+    options = Options(num_steps, sharp, need_words, need_sentence, keep)
     return driver.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
 
 
@@ -139,6 +145,7 @@ def _(
     sharp: bool,
     need_words: bool,
     need_sentence: bool,
+    keep: int,
     dtype: torch.dtype,
 ) -> list[Tensor]:
     D = x.shape[2]
@@ -150,7 +157,7 @@ def keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -
     x, W, h_0, lengths, drop_h, drop_g = (inputs[place] for place in (0, 1, 9, 11, 12, 13))
     ctx.save_for_backward(x, lengths, drop_h, drop_g, *output[3:])
     ctx.set_materialize_grads(False)  # else what is kept for the backward pass would get gradients of zeros
-    ctx.H, ctx.options, ctx.dtype = len(h_0), inputs[14:18], W.dtype
+    ctx.H, ctx.options, ctx.dtype = len(h_0), inputs[14:19], W.dtype
 
 
 def backward(ctx: Any, gradients: list[Tensor]) -> tuple[Tensor | None, ...]:

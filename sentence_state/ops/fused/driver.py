@@ -22,9 +22,9 @@ from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, padded
 from .packing import pack, unpack
 
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
-# as large as one group. All at once would be a sixth faster and take half as much memory again.
-GROUP_ROWS = 5200
-CHUNK_ROWS = 4096  # in the backward pass, products of several steps are joined up to about this many rows
+# as large as one group. The second number is for little memory.
+GROUP_ROWS = (16384, 2560)
+CHUNK_ROWS = 8192  # in the backward pass, products of several steps are joined up to about this many rows
 
 
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
@@ -35,13 +35,19 @@ class Options(NamedTuple):
     sharp: bool
     need_words: bool
     need_sentence: bool
+    keep: int  # h and c of every keep-th step are kept for the backward pass, 1 or 2; 0: nothing is
+
+    @property
+    def kept_steps(self) -> int:
+        """Steps 0, keep, 2 keep, .. of all but the last."""
+        return -(-(self.num_steps - 1) // self.keep) if self.keep else 0
 
 
 class Saved(NamedTuple):
     """What the backward pass reads besides x."""
 
     first: Tensor  # (8 Hp, 3)
-    h: Tensor  # ((T-1) M, Hp): for every group of sentences, every step but the last
+    h: Tensor  # (kept steps M, Hp): for every group of sentences, the steps that are kept
     c: Tensor  # the same
     c_g: Tensor  # (T+1, B, Hp) float32
     gh: Tensor  # (T+1, B, 2 Hp)
@@ -99,9 +105,10 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
     return x.new_empty if lengths is None else x.new_zeros
 
 
-def groups(B: int, N: int, rows: int) -> list[slice]:
-    """Slices of the batch, of nearly equal size and about `rows` words each."""
-    size = -(-B // min(B, max(1, round(B * N / rows))))
+def groups(B: int, N: int, keep: int) -> list[slice]:
+    """Slices of the batch, of nearly equal size; all of it where nothing is kept."""
+    number = round(B * N / GROUP_ROWS[keep - 1]) if keep else 1
+    size = -(-B // min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
 
@@ -112,17 +119,15 @@ def forward(
     drop_h: Tensor | None,
     drop_g: Tensor | None,
     options: Options,
-    save: bool,
 ) -> list[Tensor]:
-    """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if asked for."""
+    """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
     B, N, _ = x.shape
-    H, M, T = len(weights.h_0), B * N, options.num_steps
+    H, M, T, keep, K = len(weights.h_0), B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     packed = pack(weights, x.dtype)
     first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
     words = blank(x, lengths)(M if options.need_words else 0, H)
-    h_kept = blank(x, lengths)((T - 1) * M if save else 0, Hp)
-    c_kept = x.new_empty((T - 1) * M if save else 0, Hp)
+    h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T + 1, B, 2 * Hp)
     Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
@@ -130,13 +135,12 @@ def forward(
     gh[0].view(B, 2, Hp).copy_(packed.h_0)
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling, beside = Tiling.of(N, Hp, rows=8 if N <= 64 else 16), Beside(x)
-    for group in groups(B, N, GROUP_ROWS if save else B * N):
+    for group in groups(B, N, keep):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
-        kept = T - 1 if save else min(2, T - 1)
-        h_steps, c_steps = (k[(T - 1) * rows.start : (T - 1) * rows.stop].view(-1, m, Hp) for k in (h_kept, c_kept))
-        if not save:
-            c_steps = x.new_empty(max(kept, 1), m, Hp)
+        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
+        spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
+        cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
         x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t())
         xi = x.new_zeros(m, 3 * Hp)
         P = x.new_empty(m, BLOCKS * Hp)
@@ -159,11 +163,11 @@ def forward(
                 first,
                 x_term,
                 Q[t, group],
-                c_steps[(t - 1) % kept] if t else xi,
+                cells[t - 1] if t else xi,
                 packed.c_0,
                 c_g[t, group],
-                xi if last else c_steps[t % kept],
-                words[rows] if last else h_steps[t] if save else xi,
+                xi if last else cells[t],
+                words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
                 xi,
                 c_g[t + 1, group],
                 gh[t + 1, group],
@@ -181,7 +185,9 @@ def forward(
                 LAST=last,
                 NEED_WORDS=with_words,
                 NEED_SENTENCE=with_sentence,
-                STORE_H=last or save,
+                STORE_H=last or (keep > 0 and t % keep == 0),
+                STORE_XI=not last,
+                X_TERM=True,
                 SHARP=options.sharp,
                 FAST=x.dtype.itemsize == 2,
                 DROP=drop_h is not None and not last,
@@ -190,7 +196,7 @@ def forward(
             )
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
-    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if save else [])
+    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if keep else [])
 
 
 def of_group(
@@ -231,12 +237,12 @@ def backward(
         d_c_g[:, :H] = dc_g
     if dg is None:
         dg = x.new_zeros(B, H)
-    for group in groups(B, N, GROUP_ROWS):
+    for group in groups(B, N, options.keep):
         rows = slice(group.start * N, group.stop * N)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
-        steps = slice((T - 1) * rows.start, (T - 1) * rows.stop)
-        h, c = (kept[steps].view(T - 1, len(dh_group), Hp) for kept in (s.h, s.c))
+        K = options.kept_steps
+        h, c = (kept[K * rows.start : K * rows.stop].view(K, len(dh_group), Hp) for kept in (s.h, s.c))
         backward_of_group(
             dh_group,
             dg[group],
@@ -288,7 +294,8 @@ def backward_of_group(
     ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
     new = blank(x, lengths if ragged else None)
     full_steps = T - 1 if options.need_words else T - 2  # steps after the first that have a word product
-    chunk = max(1, min(full_steps, CHUNK_ROWS // M))
+    keep = options.keep
+    chunk = 2 if keep == 2 else max(1, min(full_steps, CHUNK_ROWS // M))
     x_rows = pad_columns(x.flatten(0, 1))
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     P, xi = x.new_empty(chunk, M, BLOCKS * Hp), x.new_empty(chunk, M, width)
@@ -299,6 +306,69 @@ def backward_of_group(
     partial = x.new_empty(B, tiling.tiles, 9, Hp, dtype=torch.float32)
     counter = x.new_zeros(B, tiling.unit_blocks, dtype=torch.int32)
 
+    h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
+
+    def state(t: int) -> tuple[Tensor, Tensor]:
+        """h and c after step t: kept, or what was computed again last."""
+        return (h[t // keep], c[t // keep]) if t % keep == 0 else (h_again[0], c_again[0])
+
+    def multiply(t: int, place: int, steps: int) -> None:
+        """The word products of the steps t, t+1, .., U x among them."""
+        gather_neighbours[(triton.cdiv(N, 32), triton.cdiv(Hp, 64), steps * B)](
+            h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0],
+            xi[place],
+            lengths,
+            N,
+            B,
+            Hp,
+            width,
+            RAGGED=ragged,
+            ROWS=32,
+            UNITS=64,
+        )
+        rows = slice(place, place + steps)
+        torch.mm(xi[rows].view(-1, width), packed.words.t(), out=P[rows].view(-1, BLOCKS * Hp))
+
+    def advance(t: int) -> None:
+        """Step t of the words once more, from the product in P[0]."""
+        forwards = Tiling.of(N, Hp, rows=8 if N <= 64 else 16)
+        forward_step[(forwards.tiles, forwards.unit_blocks, B)](
+            P[0],
+            first,
+            P[0],
+            Q[t],
+            state(t - 1)[1],
+            packed.c_0,
+            c_g[t],
+            c_again[0],
+            h_again[0],
+            xi,
+            d_c_g,
+            dgh,
+            d_c_g,
+            partial,
+            counter,
+            lengths,
+            *drops,
+            N,
+            Hp,
+            BLOCKS * Hp,
+            Hp,
+            forwards.tiles,
+            FIRST=False,
+            LAST=False,
+            NEED_WORDS=True,
+            NEED_SENTENCE=False,
+            STORE_H=True,
+            STORE_XI=False,
+            X_TERM=False,
+            SHARP=options.sharp,
+            FAST=x.dtype.itemsize == 2,
+            DROP=dropping,
+            RAGGED=ragged,
+            **forwards.launch(),
+        )
+
     def step(t: int, product: Tensor) -> None:
         """The kernel of step t: the word product in, its gradient out."""
         last = t == T - 1
@@ -307,7 +377,7 @@ def backward_of_group(
             first,
             Q[t],
             dQ[t],
-            c[t - 1] if t else xi,
+            state(t - 1)[1] if t else xi,
             packed.c_0,
             c_g[t],
             c_g[t + 1],
@@ -340,25 +410,34 @@ def backward_of_group(
             torch.mm(dQ[t], packed.sentence, out=dgh)
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h
-        product = torch.mm(h[T - 2], packed.U_f.t())
+        if (T - 2) % keep:
+            multiply(T - 2, 0, 1)
+            advance(T - 2)
+        h_before = state(T - 2)[0]
+        product = torch.mm(h_before, packed.U_f.t())
         step(T - 1, product)
         dxi.zero_()
         dxi[:, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
-        gradients.U_f.add_(torch.mm(product.t(), h[T - 2]))
+        gradients.U_f.add_(torch.mm(product.t(), h_before))
         beside.join()
-    for top in range(full_steps, 0, -chunk):  # steps top, top-1, ..: their h before the step lie in h[top-1], ..
-        low = max(1, top - chunk + 1)
+    top = full_steps
+    while top > 0:  # steps top, top-1, .. low; the state before step low was kept
+        low = max(1, top - chunk + 1) if keep == 1 else top - (top - 1) % 2
         steps = top - low + 1
-        gather_neighbours[(triton.cdiv(N, 32), triton.cdiv(Hp, 64), steps * B)](
-            h[low - 1 : top], xi, lengths, N, B, Hp, width, RAGGED=ragged, ROWS=32, UNITS=64
-        )
-        torch.mm(xi[:steps].view(-1, width), packed.words.t(), out=P[:steps].view(-1, BLOCKS * Hp))
+        if keep == 1:
+            multiply(low, 0, steps)
+        else:
+            multiply(low, 0, 1)
+            if steps == 2:
+                advance(low)
+                multiply(top, 1, 1)
         for t in range(top, low - 1, -1):
             step(t, P[t - low])
             torch.mm(P[t - low], packed.words, out=dxi)
             dx_rows += dxi[:, 3 * Hp :]
             beside.join()
         add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, width))
+        top = low - 1
     if full_steps >= 0:
         product = torch.mm(x_rows, packed.U.t(), out=P[0])
         step(0, product)

@@ -40,14 +40,14 @@ def close_sentence(
 def forward_step(
     P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
     first,  # (8, Hp, 3) the same for h_0
-    x_term,  # (M, 8, Hp) U x
+    x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
     Q,  # (B, 10, Hp) products of the sentence
     c_in,  # (M, Hp)
     c_0,  # (Hp,)
     cg_in,  # (B, Hp) float32
     c_out,  # (M, Hp)
     h_out,  # (M, h_row)
-    xi_out,  # (M, 3, Hp) each h in the three places where the next product reads it
+    xi_out,  # (M, 3, Hp) each h in the three places where the next product reads it, if STORE_XI
     cg_out,  # (B, Hp) float32
     gh_out,  # (B, 2, Hp) g and the mean h
     log_z,  # (B, Hp) float32: logarithm of the sum in Eq. 3's softmax
@@ -66,6 +66,8 @@ def forward_step(
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
     STORE_H: tl.constexpr,
+    STORE_XI: tl.constexpr,
+    X_TERM: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -74,7 +76,6 @@ def forward_step(
     UNITS: tl.constexpr,
     CLOSE: tl.constexpr,
 ):
-    X_TERM: tl.constexpr = True
     tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
     if RAGGED:
@@ -122,6 +123,7 @@ def forward_step(
             tl.store(h_out + m[:, None] * h_row + units[None, :], h, mask=inside & (units < h_row)[None, :])
         if not LAST:
             tl.store(c_out + m[:, None] * Hp + units[None, :], new_c, mask=inside)
+        if STORE_XI:
             place = xi_out + m[:, None] * (3 * Hp) + units[None, :]
             tl.store(place + Hp, h, mask=inside)
             tl.store(place + 3 * Hp, h, mask=inside & (rows + 1 < n)[:, None])  # left of the next word
