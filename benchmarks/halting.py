@@ -19,7 +19,7 @@ from sentence_state.models import Model
 
 from .measure import RESULTS, append, circumstances
 
-THRESHOLDS = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 1.0)
+THRESHOLDS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 1.0)
 
 
 def main(
