@@ -284,7 +284,7 @@ class Reproduce:
     sentence-state reproduce table4 --data-dir data --embeddings glove.txt --jobs 4
     """
 
-    targets: Positional[Annotated[tuple[str, ...], arg(metavar="TARGET [TARGET ...]")]]
+    targets: Positional[Annotated[tuple[str, ...], arg(metavar="TARGET [TARGET ...]", help_behavior_hint="")]]
     """list, table1 ... table7, figure2 ... figure5, memory, all, vectors (those of the sets, as one small file), or a
     JSON file with rows of your own."""
     data_dir: Folder = None

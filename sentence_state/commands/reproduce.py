@@ -46,6 +46,8 @@ def reproduce(flags: Reproduce) -> int:
 
 
 def check(flags: Reproduce) -> None:
+    if not flags.targets:
+        raise UsageError(f"what is to be reproduced? list, {', '.join(NAMES)}, all, or a JSON file")
     for name, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):
         if value < 1:
             raise UsageError(f"{name} must be 1 or more, got {value}")

@@ -56,6 +56,7 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "±": r"$\pm$", "–": "--",
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
+WIDE = 10  # columns
 PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
@@ -84,7 +85,8 @@ def latex_table(table: Table) -> str:
         " & ".join(bold([escape(cell) for cell in row], place in table.bold, r"\textbf{", "}")) + r" \\"
         for place, row in enumerate(table.rows)
     ]
-    lines = [r"{\footnotesize", rf"\begin{{longtable}}{{{columns}}}", r"\toprule", head, r"\midrule", r"\endhead"]
+    size = r"\footnotesize" if len(table.columns) < WIDE else r"\tiny\setlength{\tabcolsep}{2pt}"
+    lines = [rf"{{{size}", rf"\begin{{longtable}}{{{columns}}}", r"\toprule", head, r"\midrule", r"\endhead"]
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{longtable}", "}"])
 
 

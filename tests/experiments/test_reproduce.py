@@ -113,6 +113,7 @@ def test_the_page_opens_in_a_browser_without_a_request(smoke, tmp_path):
     ("arguments", "message"),
     [
         (["table8", "--smoke"], "there is no 'table8' to reproduce; there are list, table1, table2"),
+        ([], "what is to be reproduced? list, table1, table2"),
         (["table4"], "--data-dir DIR: the folder with the sets"),
         (["table4", "--smoke", "--seeds", "0"], "--seeds must be 1 or more, got 0"),
         (["table4", "--smoke", "--settings", "wurst"], "wurst: neither a preset (paper, best, fast) nor a folder"),
