@@ -118,8 +118,8 @@ def reference_recurrence(
     state = initial_state(x, mask, weights)
     for t in range(num_steps):
         more = t < num_steps - 1
-        options = (mask, weights, kind, t == 0, need_words or more, need_sentence or more)
-        state = (light_step if memory == "low" else step)(state, x_term, *options).state
+        take = light_step if memory == "low" else step
+        state = take(state, x_term, mask, weights, kind, t == 0, need_words or more, need_sentence or more).state
         if more:
             state = drop(state, dropout)
     return state
@@ -161,9 +161,9 @@ def step(
     return Step(State(h, c, g, c_g), from_words, from_sentence)
 
 
-def light_step(state: State, x_term: Tensor, *options: Any) -> Step:
+def light_step(*arguments: Any) -> Step:
     """`step` that keeps nothing but the states: the backward pass computes its gates again."""
-    reached: Step = checkpoint(step, state, x_term, *options, use_reentrant=False, preserve_rng_state=False)
+    reached: Step = checkpoint(step, *arguments, use_reentrant=False, preserve_rng_state=False)
     return Step(reached.state, None, None)
 
 

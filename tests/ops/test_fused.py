@@ -14,7 +14,8 @@ from sentence_state.ops.fused import driver
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FLOAT32, BFLOAT16 = (torch.float32, 1e-5), (torch.bfloat16, 2e-2)  # each type with its tolerance, relative in the norm
+# Each type with its tolerance, relative in the norm. Inputs and weights have few enough digits for all of them.
+FLOAT32, BFLOAT16, FLOAT16 = (torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 2e-2)
 
 
 def random_case(B, N, D, H, num_steps, gates, ragged, drop):
@@ -22,8 +23,9 @@ def random_case(B, N, D, H, num_steps, gates, ragged, drop):
     encoder = SentenceStateLSTM(D, H, num_steps, gates=gates, dtype=torch.float64, device=DEVICE)
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.4 if parameter.dim() == 1 else 0.7 / H**0.5)
+        parameter.data = parameter.data.bfloat16().double()
     _, weights = encoder._prepare(torch.empty(1))
-    x = torch.randn(B, N, D, dtype=torch.float64, device=DEVICE)
+    x = torch.randn(B, N, D, device=DEVICE).bfloat16().double()
     lengths = None
     if ragged:
         lengths = torch.randint(1, N + 1, (B,), device=DEVICE)
@@ -32,7 +34,7 @@ def random_case(B, N, D, H, num_steps, gates, ragged, drop):
     dropout = None
     if drop:
         shapes = [(B, N, H), (B, 1, H)]
-        dropout = tuple(torch.empty(s, dtype=torch.float64, device=DEVICE).bernoulli_(0.7) / 0.7 for s in shapes)
+        dropout = tuple(torch.empty(s, dtype=torch.float64, device=DEVICE).bernoulli_(0.75) / 0.75 for s in shapes)
     return x, lengths, weights, num_steps, gates, dropout
 
 
@@ -44,7 +46,7 @@ def outputs_and_gradients(case, dtype, backend, need_words, need_sentence, memor
     state = recurrence(x, lengths, weights, num_steps, gates, dropout, need_words, need_sentence, backend, memory)
     outputs = ([state.h] if need_words else []) + ([state.g, state.c_g] if need_sentence else [])
     generator = torch.Generator().manual_seed(0)
-    directions = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in outputs]
+    directions = [torch.randn(o.shape, generator=generator).bfloat16().to(o) for o in outputs]
     loss = sum((output * direction).sum() for output, direction in zip(outputs, directions, strict=True))
     gradients = torch.autograd.grad(loss, [x, *weights], allow_unused=True, materialize_grads=True)
     names = [*(f"output {place}" for place in range(len(outputs))), "x", *weights._fields]
@@ -57,7 +59,9 @@ def assert_equal(case, precision, need_words=True, need_sentence=True, memory="n
     found = outputs_and_gradients(case, dtype, "triton", need_words, need_sentence, memory)
     for name, value in expected.items():
         error, size = (found[name].double() - value).norm(), value.norm()
-        assert error <= tolerance * size + (1e-12 if size > 1e-9 else 1e-5), f"{name}: {error / size:.1e}"
+        assert error <= tolerance * size + (1e-12 if size > 1e-9 else 1e-5), (
+            f"{name}: {error / size:.1e} at {case[0].shape}"
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -113,12 +117,13 @@ def test_two_runs_are_equal_bit_by_bit():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16, FLOAT16], ids=["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("gates", ["paper", "sharp"])
-@pytest.mark.parametrize(("N", "H"), [(1, 64), (2, 300), (3, 100), (31, 512), (100, 300), (1000, 64)])
-def test_it_equals_the_reference_at_full_size(N, H, gates, precision):
+@pytest.mark.parametrize("H", [1, 7, 64, 100, 300, 512])
+def test_it_equals_the_reference_at_full_size(H, gates, precision):
     torch.backends.cuda.matmul.allow_tf32 = False
-    assert_equal(random_case(4, N, H, H, 9, gates, True, True), precision)
+    for N in (1, 2, 3, 31, 100, 1000):
+        assert_equal(random_case(4, N, H, H, 9, gates, True, True), precision)
 
 
 @pytest.mark.gpu
