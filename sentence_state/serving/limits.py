@@ -18,7 +18,7 @@ class Limits:
     max_texts: int = 256
     """Texts in one request."""
     max_words: int = 512
-    """Words in one text."""
+    """Words in one text; it may have 64 times as many characters."""
     max_body_kb: int = 1024
     """Size of a request."""
     max_connections: int = 512
@@ -34,6 +34,11 @@ class Limits:
             raise ValueError(
                 f"max_queue must hold one request: at least max_texts = {self.max_texts}, got {self.max_queue}"
             )
+
+    @property
+    def max_characters(self) -> int:
+        """Of one text: a megabyte of dots would be a million words before it is refused."""
+        return 64 * self.max_words
 
     @property
     def max_body(self) -> int:

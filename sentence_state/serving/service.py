@@ -64,6 +64,9 @@ class Service:
     def read_one(self, text: str | Sequence[str], row: int) -> Example:
         if not isinstance(text, str) and not all(word.strip() for word in text):
             raise TextError(f"text {row} has a word that is empty")
+        size = sum(map(len, text))
+        if size > self.limits.max_characters:
+            raise TextError(f"text {row} has {size} characters, at most {self.limits.max_characters} are read")
         try:
             example = read_text(text, row, self.model.tokenizer)
         except ValueError:
