@@ -17,6 +17,7 @@ from rich.table import Table
 
 from sentence_state.data import read_sample
 from sentence_state.models import JointModel, ModelConfig
+from sentence_state.serving.server import threads_each
 
 from .http_clients import Answers, RunningServer, predict_body, request, serving
 from .measure import append, circumstances
@@ -78,6 +79,7 @@ def about(mode: str, clients: int, answers: Answers, server: RunningServer) -> d
         "benchmark": "serving",
         **circumstances("cpu"),
         **{name: version(name) for name in ("fastapi", "uvicorn")},
+        "threads": threads_each(1),
         "mode": mode,
         "clients": clients,
         "answers/s": answers.count(200) / answers.elapsed,
@@ -101,7 +103,7 @@ def mean_batch(before: tuple[float, float], server: RunningServer) -> float:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    table = Table(title=f"one model on loopback, {rows[0]['device']}, {rows[0]['threads']} threads")
+    table = Table(title=f"one model on loopback, {rows[0]['device']}, {rows[0]['threads']} thread(s) for the model")
     for column in ("", "clients", "answers/s", "p50 ms", "p99 ms", "refused (429)", "mean batch", "MiB"):
         table.add_column(column, justify="right" if column else "left")
     for row in rows:
