@@ -17,7 +17,6 @@ from rich.table import Table
 
 from sentence_state.data import read_sample
 from sentence_state.models import JointModel, ModelConfig
-from sentence_state.serving.server import threads_each
 
 from .http_clients import Answers, RunningServer, predict_body, request, serving
 from .measure import append, circumstances
@@ -75,6 +74,8 @@ def folder(run: Path | None) -> Iterator[Path]:
 
 
 def about(mode: str, clients: int, answers: Answers, server: RunningServer) -> dict[str, Any]:
+    from sentence_state.serving.server import threads_each  # here: the other benchmarks run without the extra "serve"
+
     return {
         "benchmark": "serving",
         **circumstances("cpu"),
