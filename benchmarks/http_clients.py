@@ -95,7 +95,7 @@ async def load(port: int, clients: int, seconds: float, body: Callable[[int], by
             status, _ = await read_answer(reader)
             answers.add(status, time.perf_counter() - sent)
             if status == 429:
-                await asyncio.sleep(0.05)  # a client that is told to wait, and is impatient
+                await asyncio.sleep(0.25)  # a client that is told to wait a second, and does not
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(clients)))

@@ -272,7 +272,7 @@ class Serve:
     token_file: File = None
     """Ask clients for the bearer token in this file, or else in $SENTENCE_STATE_TOKEN."""
     threads: Number = None
-    """Of PyTorch, for each model; by default the models share all cores but one."""
+    """Of PyTorch, for each model; by default the models share the cores."""
     device: Annotated[str, arg(metavar="NAME")] = "auto"
     limits: Limits = field(default_factory=Limits)
 

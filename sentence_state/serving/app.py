@@ -35,6 +35,7 @@ from .schemas import (
 from .service import Service, TextError
 
 MOST_TRACED = 128  # words: what a page can show
+SHORT = 2000  # characters of a request's texts
 REASONS = {
     401: "The token is missing or wrong.",
     404: "No such model.",
@@ -60,6 +61,8 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
     )
     app.state.services = services
     app.add_middleware(Front, metrics=metrics)
+    app.add_exception_handler(QueueFull, answer_full)
+    app.add_exception_handler(Closed, answer_closed)
     named = {service.name: service for service in services}
     guarded = [Depends(bearer(token))] if token else []
     unauthorized = (401,) if token else ()
@@ -84,8 +87,9 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         if len(asked.texts) > limits.max_texts:
             raise HTTPException(422, f"{len(asked.texts)} texts, at most {limits.max_texts} in one request")
         service = service_named(asked.model)
+        service.batcher.refuse_when_full(len(asked.texts))  # before it costs anything
         examples = await read_texts(service, asked.texts)
-        predictions = await result_of(lambda: service.predict(examples))
+        predictions = await result_of(service.predict(examples))
         return as_json({"model": service.name, "predictions": predictions})
 
     @app.post(
@@ -108,7 +112,7 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         (example,) = await read_texts(service, [asked.text])
         if len(example.words) > MOST_TRACED:
             raise HTTPException(422, f"the text has {len(example.words)} words, at most {MOST_TRACED} are traced")
-        found = await result_of(lambda: service.trace(example))
+        found = await result_of(service.trace(example))
         return as_json({"model": service.name, "text": example.located()[0], **found})
 
     @app.get("/v1/models", responses=refusals(*unauthorized), dependencies=guarded)
@@ -168,24 +172,29 @@ def bearer(token: str) -> Any:
 
 
 async def read_texts(service: Service, texts: Sequence[str | Sequence[str]]) -> Any:
-    """Beside the event loop: a megabyte of text takes a while to be cut into words."""
+    """Long texts beside the event loop: a megabyte takes a while to be cut into words."""
     try:
+        if sum(map(len, texts)) <= SHORT:
+            return service.read(texts)
         return await asyncio.to_thread(service.read, texts)
     except TextError as error:
         raise HTTPException(422, str(error)) from None
 
 
-async def result_of(submit: Any) -> Any:
-    """What comes out of the model's thread, or why nothing does."""
+async def result_of(future: Future[Any]) -> Any:
+    """What comes out of the model's thread."""
     try:
-        future: Future[Any] = submit()
         return await asyncio.wrap_future(future)
-    except QueueFull as error:
-        raise HTTPException(429, str(error), {"Retry-After": "1"}) from None
-    except Closed as error:
-        raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
     except Exception:  # its traceback is in the log of the model's thread
         raise HTTPException(500, "the model failed on this request") from None
+
+
+async def answer_full(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 429, {"Retry-After": "1"})
+
+
+async def answer_closed(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, 503, {"Retry-After": "5"})
 
 
 def as_json(content: dict[str, Any]) -> JSONResponse:

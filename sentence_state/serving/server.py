@@ -40,9 +40,7 @@ def build_app(
 
 
 def threads_each(models: int) -> int:
-    """All cores but one, shared: without a core for the requests themselves, the threads of a model wait for one
-    another (one client, H = 300, two cores: 72 ms with two threads, 25 to 30 with one)."""
-    return max(1, (torch.get_num_threads() - 1) // models)
+    return max(1, torch.get_num_threads() // models)
 
 
 def listen(host: str, port: int) -> socket.socket:
