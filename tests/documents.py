@@ -21,8 +21,6 @@ SKIPPED = (
     "python -m benchmarks",
     "sentence-state demo",
     "sentence-state reproduce",
-    "sentence-state serve",  # until it is stopped: tests/serving
-    "curl ",
 )
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -2,7 +2,6 @@ import json
 import re
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,7 +13,6 @@ from sentence_state.serving.limits import Limits
 from sentence_state.serving.page import page_files
 from sentence_state.serving.server import build_app
 
-ROOT = Path(__file__).parents[2]
 JSON = {"content-type": "application/json"}
 LIMITS = Limits(max_texts=8, max_words=20, max_body_kb=16, max_queue=8)
 
@@ -41,13 +39,6 @@ def test_predictions_are_those_of_the_model(client, models, sentences):
             assert [span["label"] for span in found["spans"]] == [span["label"] for span in expected["spans"]]
             if expected.get("score") is not None:
                 assert found["score"] == pytest.approx(expected["score"], abs=1e-5)  # float32, another batch
-
-
-def test_the_readmes_request_is_answered(client):
-    (line,) = re.findall(r"^curl localhost:8000(\S+) --json '(.*)'$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    answer = client.post(line[0], content=line[1], headers=JSON)  # curl --json sets this content type
-    assert answer.status_code == 200
-    assert answer.json()["model"] == "assistant"
 
 
 def test_a_text_may_come_as_words_and_the_first_model_answers_when_none_is_named(client):
