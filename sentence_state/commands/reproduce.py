@@ -24,6 +24,7 @@ from .load import check_device
 
 SMOKE_SEEDS = 2
 UNFINISHED = 1  # exit code
+SPECS = "specs"  # folder of experiments of one's own, in the folder of the results
 
 
 def reproduce(flags: Reproduce) -> int:
@@ -105,17 +106,19 @@ def work(
 
 
 def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console) -> None:
-    """All of the paper that is finished in this folder, not only what was asked for now."""
+    """All that is finished in this folder, experiments of its own specs/ too, not only what was asked for now."""
     records = Store(folder).records()
     sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
     vectors = {record["run"]["vectors"] for record in records.values() if "run" in record}
     name = vectors.pop() if plan.vectors == "none" and len(vectors) == 1 else plan.vectors  # --report-only is enough
     plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets, vectors=name)
     asked = {target.name for target in targets}
-    others = [name for name in asked if name not in NAMES]
-    document = make_report([find(name, plan) for name in (*NAMES, *others)], records, plan.smoke)
+    own = {Path(name).resolve(): name for name in asked if name not in NAMES}
+    own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
+    document = make_report([find(name, plan) for name in (*NAMES, *own.values())], records, plan.smoke)
+    shown = {Path(name).stem for name in asked}
     for section in document.sections:
-        if section.name in asked or section.name not in NAMES:
+        if section.name in shown:
             console.print(f"\n{document.mark}{section.title}\n")
             for table in section.tables:
                 console.print(markdown_table(table))

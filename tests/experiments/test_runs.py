@@ -19,7 +19,7 @@ from sentence_state.experiments.measurements import Measurement
 from sentence_state.experiments.outcomes import score_of, unpack_counts
 from sentence_state.experiments.runs import Run, execute, satisfies
 from sentence_state.experiments.store import Store
-from sentence_state.experiments.workers import Crew, measure_all, run_all
+from sentence_state.experiments.workers import Crew, device_of, leave_group, measure_all, run_all
 from sentence_state.models import ModelConfig
 from sentence_state.training import TrainingConfig
 
@@ -122,7 +122,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from tests.experiments.test_runs import small_run
-from sentence_state.experiments.workers import Crew, measure_all, run_all
+from sentence_state.experiments.workers import Crew, run_all
 if __name__ == "__main__":
     run_all([small_run(seed=seed) for seed in range(12)], Path(sys.argv[1]), Crew(jobs=2))
 """
@@ -166,6 +166,18 @@ def test_scores_of_counts_are_accuracy_and_f1():
     spans = np.array([[1, 2, 1], [0, 0, 3]])
     assert score_of(labels) == 75.0
     assert score_of(spans) == pytest.approx(100 * 2 * 1 / (2 + 4))
+
+
+def test_under_torchrun_every_process_works_alone(monkeypatch):
+    for name, value in (("RANK", "3"), ("LOCAL_RANK", "1"), ("WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    assert leave_group() == (3, 1)
+    assert "WORLD_SIZE" not in os.environ
+    assert leave_group() == (0, 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert [device_of("cuda", number) for number in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert device_of("cuda:1", 0) == "cuda:1"
+    assert device_of("cpu", 5) == "cpu"
 
 
 @pytest.mark.gpu
