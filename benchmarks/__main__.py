@@ -1,10 +1,10 @@
-"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | plots"""
+"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | scale | plots"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import encoders, gpu, halting, inference, plots, serving
+from . import encoders, gpu, halting, inference, plots, scale, serving
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
@@ -15,6 +15,7 @@ if __name__ == "__main__":
             "halting": halting.main,
             "serving": serving.main,
             "serving-memory": serving.memory,
+            "scale": scale.main,
             "plots": plots.main,
         },
         prog="python -m benchmarks",

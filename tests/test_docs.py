@@ -14,6 +14,7 @@ DOCS = ROOT / "docs"
 ORDER = [  # of the pages that use what another one made
     "index.md", "quickstart/practitioner.md", "quickstart/pytorch.md", "quickstart/researcher.md",
     "quickstart/engineer.md", "guide/encoder.md", "guide/files.md", "guide/production.md", "when.md", "paper.md",
+    "scale.md",
 ]  # fmt: skip
 RESOURCE = re.compile(r'<(?:script|link|img|iframe|source|use)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)')
 STYLE = re.compile(r"""url\(["']?(?:https?:)?//[^)]+|@import[^;]+""")

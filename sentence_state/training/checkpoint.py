@@ -79,18 +79,36 @@ def collect(model: nn.Module, optimizers: list[Optimizer], device: torch.device)
 def restore(tensors: dict[str, Tensor], model: nn.Module, optimizers: list[Optimizer], device: torch.device) -> None:
     """The opposite of `collect`."""
     for name, tensor in model.state_dict().items():
-        copy_into(tensor, tensors[f"model.{name}"])
+        copy_into(tensor, fitting(tensors, f"model.{name}", tensor))
     for i, optimizer in enumerate(optimizers):
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         states: dict[int, dict[str, Tensor | int]] = {}
         for name, tensor in tensors.items():
             if name.startswith(f"optimizer.{i}."):
-                position, key = name.split(".", 3)[2:]
-                states.setdefault(int(position), {})[key] = as_kept(parameters[int(position)], tensor)
+                position, key = place_of(name, len(parameters))
+                if tensor.dim():
+                    fitting(tensors, name, parameters[position])
+                states.setdefault(position, {})[key] = as_kept(parameters[position], tensor)
         optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
-    torch.set_rng_state(tensors["random.cpu"])
+    torch.set_rng_state(fitting(tensors, "random.cpu", torch.get_rng_state()))
     if device.type == "cuda" and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"], device)
+
+
+def fitting(tensors: dict[str, Tensor], name: str, like: Tensor) -> Tensor:
+    """A tensor of a checkpoint, which somebody else may have written."""
+    if name not in tensors or tensors[name].shape != like.shape:
+        shape = list(tensors[name].shape) if name in tensors else None
+        raise FolderError(f"the checkpoint does not fit the model: {name} has shape {shape}, not {list(like.shape)}")
+    return tensors[name]
+
+
+def place_of(name: str, parameters: int) -> tuple[int, str]:
+    """optimizer.0.3.exp_avg -> 3, exp_avg"""
+    parts = name.split(".", 3)
+    if len(parts) < 4 or not parts[2].isdecimal() or int(parts[2]) >= parameters:
+        raise FolderError(f"the checkpoint does not fit the model: it has no place for {name}")
+    return int(parts[2]), parts[3]
 
 
 def as_kept(parameter: Tensor, state: Tensor) -> Tensor | int:

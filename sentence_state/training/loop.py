@@ -22,7 +22,7 @@ from ..data.example import Example, Splits
 from ..data.indexing import index_examples
 from ..data.streaming import StreamedBatches, StreamedExamples
 from ..models import Decoded, Model
-from ..models.files import read_json, write_json
+from ..models.files import FolderError, read_json, write_json
 from ..models.pretrained import read_weights, save_tensors
 from . import run_folder
 from .averaging import WeightAverage
@@ -35,7 +35,7 @@ from .graphs import CapturedSteps, can_capture
 from .interrupt import StopRequest, ctrl_c_requests_stop
 from .optimizers import clip_gradients, make_optimizers, set_learning_rate
 from .parallel import ParallelModel, decode_shares, whole
-from .state import Progress, TrainingError, TrainingResult, TrainingState
+from .state import Progress, TrainingError, TrainingResult, TrainingState, check_state
 
 REPORTS_A_SECOND = 10
 ALONE = Processes()
@@ -308,13 +308,16 @@ class Loop:
         run_folder.check_same_run(run, self.asked_for, self.splits, self.config)
         run_folder.tidy(run)
         if run_folder.is_finished(run):
-            return dict(read_json(run / run_folder.RESULT)["state"])
+            return check_state(read_json(run / run_folder.RESULT), run)
         found = load_checkpoint(run)
         if found is None:
             return None
+        if not found[0]:
+            raise FolderError.at(run, "the checkpoint does not fit the model: it is empty")
         tensors.update(found[0])
-        run_folder.cut_metrics(run, found[1]["metrics_size"])
-        return found[1]
+        saved = check_state({"state": found[1]}, run)
+        run_folder.cut_metrics(run, saved["metrics_size"])
+        return saved
 
     def keep_weights(self) -> None:
         weights = {name: whole(tensor.detach()) for name, tensor in self.model.state_dict().items()}

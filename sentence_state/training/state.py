@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ..models.files import FolderError
 from .config import TrainingConfig
 from .evaluation import Evaluation
 
@@ -44,6 +46,22 @@ class TrainingState:
     def is_over(self, config: TrainingConfig) -> bool:
         stale = len(self.history) - self.best_epoch
         return len(self.history) >= config.epochs or bool(config.patience and self.history and stale >= config.patience)
+
+
+def check_state(content: Any, run: Path) -> dict[str, Any]:
+    """The state in a file of a run folder, which somebody else may have written."""
+    found = content.get("state") if isinstance(content, dict) else None
+    try:
+        state = TrainingState(**found)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise FolderError.at(run, f"its state is not that of a run ({error})") from None
+    for name, value in asdict(TrainingState()).items():
+        kind = (int, float) if isinstance(value, float) else (float, int, type(None)) if value is None else type(value)
+        if not isinstance(getattr(state, name), kind):
+            raise FolderError.at(run, f"its state is not that of a run: {name} is {getattr(state, name)!r}")
+    if not {"epoch", "index"} <= state.batches.keys() or not all(type(n) is int for n in state.batches.values()):
+        raise FolderError.at(run, f"its state is not that of a run: batches is {state.batches!r}")
+    return asdict(state)
 
 
 @dataclass

@@ -151,3 +151,21 @@ def test_a_folder_that_becomes_read_only_stops_the_run_which_goes_on_later(guest
     expected, _, _ = train()
     for name, tensor in expected.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name])
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_batch_that_does_not_fit_is_tried_without_graphs_and_then_in_halves():
+    def small_memory(loss, batch):
+        if len(batch) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return loss(batch)
+
+    _, result, notes = train(config=replace(CONFIG, device="cuda"), patch=small_memory)
+    assert notes == ["epoch 1: batch 1 did not fit into memory: from here on batches are computed in halves"]
+    assert result.finished
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_batch_whose_loss_is_no_number_is_found_afterwards(tmp_path):
+    with pytest.raises(TrainingError, match="no number in epoch 2, batch 3"):
+        train(tmp_path / "run", replace(CONFIG, device="cuda", graphs=False), patch=spoil(11, "loss"))

@@ -216,3 +216,38 @@ def test_hashes_change_with_words_targets_and_order():
     hashes = {hash_examples(part) for part in (examples, *others)}
     assert len(hashes) == 5
     assert hash_examples(corpus(5)) == hash_examples([replace(e, path="elsewhere", lines=[3]) for e in examples])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batches": {}},
+        {"batches": {"epoch": "a", "index": 0}},
+        {"batches": None},
+        {"history": 3},
+        {"metrics_size": "x"},
+        {"best_score": []},
+        {"junk": 1},
+    ],
+)
+def test_a_state_that_is_none_is_refused_however_right_its_checksum(stopped, change):
+    tensors, state = load_checkpoint(stopped)
+    save_checkpoint(stopped, tensors, {**state, **change})
+    with pytest.raises(FolderError, match="its state is not that of a run"):
+        train(stopped, resume=True)
+
+
+def test_tensors_that_do_not_fit_are_refused_however_right_their_checksum(stopped):
+    tensors, state = load_checkpoint(stopped)
+    name = next(name for name in tensors if name.startswith("model."))
+    for odd in (
+        {},
+        {**tensors, "optimizer.0.x": torch.zeros(2)},
+        {**tensors, "optimizer.0.999.exp_avg": torch.zeros(2)},
+        {**tensors, "optimizer.0.0.exp_avg": torch.zeros(2)},
+        {**tensors, "random.cpu": torch.zeros(1)},
+        {**tensors, name: torch.zeros(1)},
+    ):
+        save_checkpoint(stopped, odd, state)
+        with pytest.raises(FolderError, match="the checkpoint does not fit the model"):
+            train(stopped, resume=True)
