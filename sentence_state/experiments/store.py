@@ -76,8 +76,8 @@ class Store:
             return True
         except ValueError:  # its maker was killed before it wrote its name
             owner, touched = {}, path.stat().st_mtime
-        if owner.get("host") == host():
-            return not is_alive(int(owner["pid"]))
+        if owner.get("host") == host() and not is_alive(int(owner["pid"])):
+            return True
         return self.now() - touched > EXPIRY
 
     def now(self) -> float:
