@@ -1,22 +1,28 @@
-"""uvicorn's HTTP/1.1, which waits for ever for the head of a request: this one hangs up."""
+"""uvicorn's HTTP/1.1 with better manners: it does not wait for ever for the head of a request, and tells a client who is
+one too many so in JSON."""
 
 from __future__ import annotations
 
 import asyncio
 
 import h11
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 20.0  # from a connection, or the first byte of a request, to the end of its head
 
 
 class PatientProtocol(H11Protocol):
-    """Patient, not endless: clients that connect and say nothing would use up `max_connections`."""
+    """Patient, not endless: clients that connect and say nothing would use up `limit_concurrency`."""
 
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        most, self.limit_concurrency = self.limit_concurrency, None  # uvicorn's own answer is plain text
+        if most is not None and len(self.connections) > most:
+            self.app = answer_busy
         self.timer = self.loop.call_later(SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
@@ -34,3 +40,8 @@ class PatientProtocol(H11Protocol):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+async def answer_busy(scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Retry-After": "5", "Connection": "close"}
+    await JSONResponse({"detail": "the server has as many clients as it takes"}, 503, headers)(scope, receive, send)

@@ -146,6 +146,20 @@ def test_clients_that_say_nothing_are_hung_up_on(runs, models, monkeypatch):
             connection.close()
 
 
+@pytest.mark.parametrize("server", [["--max-connections", "3"]], indirect=True)
+def test_a_client_too_many_is_told_so_and_may_come_back(server):
+    held = [HTTPConnection(server.host, server.port, timeout=WAIT) for _ in range(3)]
+    for connection in held:
+        connection.request("GET", "/health")
+        assert connection.getresponse().read() == b'{"status":"ok"}'
+    assert server.post(["a"]) == (503, {"detail": "the server has as many clients as it takes"})
+    held[0].close()
+    time.sleep(0.2)
+    assert server.post(["play jazz"])[0] == 200
+    for connection in held:
+        connection.close()
+
+
 def memory(pid: int) -> int:
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * 4096
