@@ -1,5 +1,5 @@
-"""uvicorn's HTTP/1.1 with better manners: it does not wait for ever for the head of a request, and tells a client who is
-one too many so in JSON."""
+"""uvicorn's HTTP/1.1 with better manners: it does not wait for ever for the head of a request, and answers a client who
+is one too many in JSON."""
 
 from __future__ import annotations
 
