@@ -45,7 +45,7 @@ export function tagged(text, spans, model, small = false) {
     const colour = model.span_labels.indexOf(span.label) % COLOURS;
     const tag = html("span", { class: "tag" }, span.label);
     const title = `${span.label}, ${percent(span.score)}`;
-    view.append(html("mark", { class: `span-${colour}`, title }, slice(span.start, span.end), tag));
+    view.append(html("mark", { class: `span-${colour}`, title, dir: "auto" }, slice(span.start, span.end), tag));
     position = span.end;
   }
   view.append(slice(position));
