@@ -44,7 +44,7 @@ def main(
         repeats: rounds; every candidate runs once a round.
         seconds: rounds end when each candidate has run for so long.
         minutes: no new case begins after so long; what is left out is said.
-        commit: where the tree has no git; the environment variable COMMIT does the same.
+        commit: where git does not know it; the environment variable COMMIT does the same.
         out: folder of the JSON lines.
         save: append the rows to the results.
     """

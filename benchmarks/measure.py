@@ -94,12 +94,12 @@ def peak_megabytes(run: Callable[[], Any]) -> float:
 def circumstances(device: str, commit: str | None = None) -> dict[str, Any]:
     """What a reader needs to judge a number: when, which commit, which machine, which versions.
 
-    commit: for a copy of the tree without git; there the environment variable COMMIT is read as well.
+    commit: for a copy of the tree whose git knows nothing of it; else the environment variable COMMIT, else git.
     """
     on_gpu = device == "cuda"
     found: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        "commit": commit or git_commit() or os.environ.get("COMMIT"),
+        "commit": commit or os.environ.get("COMMIT") or git_commit(),
         "device": torch.cuda.get_device_name() if on_gpu else cpu_name(),
         "threads": None if on_gpu else torch.get_num_threads(),
         "torch": torch.__version__,
