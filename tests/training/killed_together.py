@@ -1,4 +1,4 @@
-"""torchrun's agent with two workers that are killed: `python -m tests.training.killed_together FOLDER KILLS`.
+"""torchrun's agent with two workers that are killed: `python -m tests.training.killed_together FOLDER KILLS [shard]`.
 
 The agent runs in this process and forks its workers, which have torch then: twenty restarts take seconds. Prints the
 hash of the weights that the run ended with, and that of a run never killed.
@@ -10,13 +10,17 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from sentence_state.data.batching import Batch
 from sentence_state.models import JointModel, Model
 from sentence_state.training import TrainingConfig, fit
+from sentence_state.training.checkpoint import checkpoints
 from sentence_state.training.distributed import was_restarted
 
 from ..models.synthetic import small, splits
@@ -27,18 +31,24 @@ CONFIG = TrainingConfig(
 )
 
 
-def work(out: str, kills: int) -> str:
+def work(out: str, kills: int, shard: bool) -> str:
     """A worker: one of the two dies at a random moment, as long as there are kills left."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forked, it has the agent's handler
     restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     rng = random.Random(restarts)
-    victim, moment = rng.randrange(2), rng.uniform(0.02, 0.5)
-    if restarts < kills and int(os.environ["RANK"]) == victim:
-        threading.Thread(target=die, args=(moment,), daemon=True).start()
+    if restarts < kills and int(os.environ["RANK"]) == rng.randrange(2):
+        if restarts % 2:
+            die_in_step(rng.randint(2, 12))
+        else:
+            threading.Thread(target=die, args=(rng.uniform(0.02, 0.8),), daemon=True).start()
+    if os.environ["RANK"] == "0":
+        with open(f"{out}.starts", "a") as file:  # where the kills hit: the newest checkpoint at every start
+            file.write(f"{[path.stem for path in checkpoints(Path(out))][-1:]}\n")
     torch.set_num_threads(1)
     data = splits()
     model = JointModel.from_examples(data.train, small(**FIELDS))
-    result = fit(model, data, CONFIG, out=out, resume=was_restarted())
+    config = replace(CONFIG, shard=True, lazy_words=False, epochs=2) if shard else CONFIG
+    result = fit(model, data, config, out=out, resume=was_restarted())
     if restarts < kills:  # it came to its end before it was killed: the kill counts nevertheless, as one after the end
         os.kill(os.getpid(), signal.SIGKILL)
     assert result.finished
@@ -50,7 +60,21 @@ def die(moment: float) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def launch(out: Path, kills: int) -> list[str]:
+def die_in_step(number: int) -> None:
+    """So that some kills hit in the middle of training, however slow the machine is."""
+    loss, calls = JointModel.loss, 0
+
+    def counted(model: JointModel, batch: Batch) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return loss(model, batch)
+
+    JointModel.loss = counted
+
+
+def launch(out: Path, kills: int, shard: bool) -> list[str]:
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -62,13 +86,14 @@ def launch(out: Path, kills: int) -> list[str]:
         monitor_interval=0.02,
         start_method="fork",
     )
-    return list(elastic_launch(config, work)(str(out), kills).values())
+    return list(elastic_launch(config, work)(str(out), kills, shard).values())
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
-    never_killed = launch(folder / "never_killed", 0)
-    killed = launch(folder / "killed", int(sys.argv[2]))
+    shard = "shard" in sys.argv
+    never_killed = launch(folder / "never_killed", 0, shard)
+    killed = launch(folder / "killed", int(sys.argv[2]), shard)
     assert len({*never_killed, *killed}) == 1, (never_killed, killed)
     print(killed[0], hash_of(Model.from_pretrained(folder / "killed")))

@@ -35,12 +35,16 @@ def test_many_processes_give_the_weights_of_one(tmp_path):
 
 
 @needs_fork
-def test_twenty_kills_across_two_processes_lose_nothing(tmp_path):
-    killed, on_disk = run_module("killed_together", tmp_path, 20).split()  # it compares with a run never killed
+@pytest.mark.parametrize(("kills", "kind", "epochs", "places"), [(20, "dense and sparse", 6, 5), (3, "shard", 2, 2)])
+def test_twenty_kills_across_two_processes_lose_nothing(kills, kind, epochs, places, tmp_path):
+    killed, on_disk = run_module("killed_together", tmp_path, kills, kind).split()  # compares with a run never killed
     assert killed == on_disk
+    starts = (tmp_path / "killed.starts").read_text().splitlines()
+    assert len(starts) == kills + 1
+    assert len(set(starts)) >= places  # the kills hit in the middle of training, not only before it
     left = sorted(path.name for path in (tmp_path / "killed").iterdir())
     assert left == sorted(path.name for path in (tmp_path / "never_killed").iterdir())
-    assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == 6
+    assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == epochs
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
