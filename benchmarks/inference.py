@@ -112,6 +112,7 @@ def open_ways(work: Path, flair: Path | None) -> tuple[dict[str, Seconds], dict[
     predicts = {
         EAGER: eager.predict,
         "S-LSTM, PyTorch bfloat16": SequenceTagger.from_pretrained(slstm, precision="bfloat16").predict,
+        "S-LSTM, PyTorch int8": SequenceTagger.from_pretrained(slstm, precision="int8").predict,
         "S-LSTM, torch.export": wrap(eager, ProgramSession(program)).predict,
         "S-LSTM, ONNX float32": RuntimeModel.from_pretrained(slstm / "onnx").predict,
         "S-LSTM, ONNX int8": RuntimeModel.from_pretrained(slstm / "onnx-int8").predict,

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..ops.equations import Weights, length_mask
 from ..ops.halting import halting_recurrence
+from ..ops.int8 import Int8Matrix
 from ..ops.recurrence import BACKENDS, MEMORY, Step, drop, initial_state, input_term, mean_word, recurrence, step
 from ..ops.released import released_initial_state, released_recurrence, released_sentence, released_step
 from .encoding import Encoder, Encoding, check_choice, check_size, read_input
@@ -109,6 +110,7 @@ class SentenceStateLSTM(Encoder):
         self.h_0 = self.c_0 = None
         if variant == "paper":
             self.h_0, self.c_0 = parameter(H), parameter(H)
+        self._int8: Weights | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -213,8 +215,20 @@ class SentenceStateLSTM(Encoder):
                 reached.append(state.g[:, 0])
         return Encoding(state.h, torch.stack(reached, dim=1))
 
+    def quantize(self) -> None:
+        """From now on predict with int8 products of what the weights are now: float32 on a CPU, in evaluation."""
+        if self.variant != "paper" or self.W.device.type != "cpu" or self.W.dtype != torch.float32:
+            raise ValueError('int8 is for variant="paper" in float32 on a CPU')
+        self._int8 = None
+        weights = self._prepare(self.W)[1]
+        self._int8 = Weights._make(
+            Int8Matrix(weight) if weight.dim() == 2 and weight.numel() else weight for weight in weights
+        )
+
     def _prepare(self, x: Tensor) -> tuple[Tensor, Weights]:
-        """x in the type that autocast asks for, and the weights in their own."""
+        """x in the type that autocast asks for, and the weights in their own, or as `quantize` left them."""
+        if self._int8 is not None and not self.training:
+            return x, self._int8
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         H, k = self.hidden_size, self.sentence_nodes

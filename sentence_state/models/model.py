@@ -216,8 +216,8 @@ class Model(nn.Module):
     ) -> Self:
         """A model as it was saved; a FolderError says what is wrong with the folder.
 
-        precision: "float32", or "bfloat16" for weights and states of half the bytes, to predict with; the CRF and the
-        probabilities stay in float32. For int8 on a CPU there is `sentence-state export --quantize int8`.
+        precision: "float32"; to predict with, "bfloat16" (weights and states of half the bytes; the CRF and the
+        probabilities stay in float32) or, for an S-LSTM on a CPU, "int8" (the products of its recurrence).
         """
         return pretrained.load(folder, cls, device, precision)
 

@@ -19,6 +19,7 @@ from ..data.description import FORMAT_VERSION as FORMAT_VERSION
 from ..data.description import VOCABULARIES, description_hash, read_config, read_vocabularies
 from ..data.files import FolderError, write_json, write_text
 from ..data.tokenizer import Tokenizer
+from ..encoders import SentenceStateLSTM
 from ..encoders.encoding import check_choice
 from .config import ModelConfig
 from .files import read_tensors, shapes_of, write_tensors
@@ -26,7 +27,7 @@ from .files import read_tensors, shapes_of, write_tensors
 if TYPE_CHECKING:
     from .model import Model
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 MOST_STEPS = 1000
 WEIGHTS, VERSIONS = "model.safetensors", "versions.json"
 
@@ -123,7 +124,17 @@ def load(
         raise FolderError.at(folder / CONFIG, f"describes no model ({error})") from None
     load_weights(model, folder)
     check_finite(model, folder)
-    return model.to(device, PRECISIONS[precision]).eval()
+    model = model.to(device, PRECISIONS[precision]).eval()
+    if precision == "int8":
+        quantize(model)
+    return model
+
+
+def quantize(model: Model) -> None:
+    """Int8 products in the encoder; what else a model computes stays in float32."""
+    if not isinstance(model.encoder, SentenceStateLSTM):
+        raise ValueError(f'precision="int8" is for an S-LSTM, got {model.config.encoder}')
+    model.encoder.quantize()
 
 
 def load_weights(model: Model, folder: Path) -> None:

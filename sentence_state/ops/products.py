@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
+from .int8 import Int8Matrix
+
 ONEDNN = (
     torch.backends.mkldnn.is_available()
     and platform.machine() in ("x86_64", "AMD64")
@@ -22,8 +24,10 @@ ONEDNN = (
 )
 
 
-def linear(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
+def linear(x: Tensor, W: Tensor | Int8Matrix, b: Tensor | None = None) -> Tensor:
     """What F.linear computes: (..., I), (O, I), (O,) -> (..., O)."""
+    if isinstance(W, Int8Matrix):
+        return W.product(x, b)
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or not (takes(x) and takes(W)):
         return F.linear(x, W, b)
     rows = x.reshape(-1, x.shape[-1])

@@ -324,5 +324,25 @@ def test_bfloat16_answers_nearly_the_same(encoder, tmp_path):
 
 
 def test_an_unknown_precision_is_refused(folder):
-    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', got 'int4'"):
+    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', 'int8', got 'int4'"):
         Model.from_pretrained(folder, precision="int4")
+
+
+@pytest.mark.parametrize("options", [{}, {"gates": "paper"}, {"sentence_nodes": 2, "window": 2}, {"sentence_nodes": 0}])
+def test_int8_answers_nearly_the_same_alone_and_in_a_batch(options, tmp_path):
+    model = joint(hidden_size=40, **options)
+    with torch.no_grad():
+        model.encoder.h_0.fill_(1.5)  # an initial state is a parameter: it may lie outside of [-1, 1]
+    model.save_pretrained(tmp_path)
+    rounded = JointModel.from_pretrained(tmp_path, precision="int8")
+    together = rounded.predict(TEXTS, batch_size=2)
+    for exact, text, answer in zip(model.predict(TEXTS), TEXTS, together, strict=True):
+        assert exact["probabilities"] == pytest.approx(answer["probabilities"], abs=0.02)
+        assert exact["probabilities"] != answer["probabilities"]
+        assert rounded.predict([text])[0]["probabilities"] == pytest.approx(answer["probabilities"], abs=1e-6)
+
+
+def test_int8_is_for_an_s_lstm(tmp_path):
+    joint(encoder="BiLSTM").save_pretrained(tmp_path / "bilstm")
+    with pytest.raises(ValueError, match='precision="int8" is for an S-LSTM, got BiLSTM'):
+        Model.from_pretrained(tmp_path / "bilstm", precision="int8")
