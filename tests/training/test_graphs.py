@@ -207,15 +207,17 @@ FAMILIES = ["S-LSTM", "BiLSTM", "CNN", "Transformer (N=6)"]
 @pytest.mark.parametrize("encoder", FAMILIES)
 def test_captured_training_equals_eager_training_on_a_card(cls, encoder, captured, monkeypatch):
     fields = {"encoder": encoder, "hidden_size": 32, **SPELLED}
-    ours, result = train(cls, fields=fields, **ON_A_CARD)
+    fused = encoder == "S-LSTM"  # its kernels know no float64, in which Adam has no rounding to enlarge
+    place, tolerance = {**ON_A_CARD, "dtype": torch.float32 if fused else torch.float64}, 1e-5 if fused else 1e-9
+    ours, result = train(cls, fields=fields, **place)
     monkeypatch.setattr(graphs, "MOST_GRAPHS", 0)
-    expected, expected_result = train(cls, fields=fields, **ON_A_CARD)
+    expected, expected_result = train(cls, fields=fields, **place)
     assert len(captured[0].graphs) > 0 == len(captured[1].graphs)
-    assert_near(ours, expected, 1e-5)  # float32, 32 steps
+    assert_near(ours, expected, tolerance)
     losses, expected_losses = ([record["loss"] for record in r.history] for r in (result, expected_result))
-    assert losses == pytest.approx(expected_losses, rel=1e-5)
-    _, unpadded = train(cls, replace(CONFIG, graphs=False), fields, **ON_A_CARD)
-    assert losses == pytest.approx([record["loss"] for record in unpadded.history], rel=1e-2)  # Adam enlarges rounding
+    assert losses == pytest.approx(expected_losses, rel=tolerance)
+    _, unpadded = train(cls, replace(CONFIG, graphs=False), fields, **place)
+    assert losses == pytest.approx([record["loss"] for record in unpadded.history], rel=1e-2 if fused else 1e-7)
 
 
 @pytest.mark.gpu
