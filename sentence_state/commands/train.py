@@ -47,6 +47,9 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
         material.notes += notes
     for note in material.notes:
         console.print(note)
+    if started_together() and training_config.batch_size < int(os.environ["WORLD_SIZE"]):
+        size, processes = training_config.batch_size, os.environ["WORLD_SIZE"]
+        raise UsageError(f"{processes} processes share a batch of {size}: give --batch-size {processes} or more")
     model = build(flags, material, model_config, console)
     console.print(describe_model(model, training_config))
     with TrainingDisplay(console) as display:
@@ -73,10 +76,6 @@ def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
         if flags.settings.shard:
             training = replace(training, lazy_words=False)  # FSDP2 knows no sparse gradients
         training = replace(training, **given(flags.settings, training), seed=flags.seed, device=flags.device)
-        if started_together() and training.batch_size < int(os.environ["WORLD_SIZE"]):
-            raise ValueError(
-                f"a batch is shared by all processes: --batch-size must be at least {os.environ['WORLD_SIZE']}"
-            )
         return replace(model, **given(flags.settings, model)), training
     except ValueError as error:
         raise UsageError(str(error)) from None
