@@ -20,11 +20,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 def serve(flags: Serve) -> int:
     try:
+        from ..serving.footprint import bound_memory
         from ..serving.server import build_app, listen, run, threads_each
     except ImportError as error:
         missing = f'serve needs the extra "serve": pip install "sentence-state[serve]" ({error})'
         raise UsageError(missing) from None
     check(flags)
+    bound_memory()
     token = read_token(flags.token_file)
     console = make_console(stderr=True)
     try:
