@@ -1,7 +1,7 @@
 """flair's SequenceTagger for `python -m benchmarks inference`; run by the Python of an environment that has flair.
 
 python benchmarks/flair_tagger.py train WORK     BiLSTM-CRF with the vectors and sentences that WORK holds
-python benchmarks/flair_tagger.py serve WORK     reads batches as JSON lines, writes the seconds of each
+python benchmarks/flair_tagger.py serve WORK N   with N threads: reads batches as JSON lines, writes the seconds of each
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def train(work: Path) -> None:
     trainer.train(work / "flair", learning_rate=0.1, mini_batch_size=32, max_epochs=1, train_with_dev=False)
 
 
-def serve(work: Path, threads: int = 2) -> None:
+def serve(work: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     tagger = SequenceTagger.load(work / "flair" / "final-model.pt")
     tagger.eval()
@@ -77,4 +77,7 @@ def serve(work: Path, threads: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    {"train": train, "serve": serve}[sys.argv[1]](Path(sys.argv[2]))
+    if sys.argv[1] == "train":
+        train(Path(sys.argv[2]))
+    else:
+        serve(Path(sys.argv[2]), int(sys.argv[3]))

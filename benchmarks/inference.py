@@ -38,6 +38,7 @@ def main(
     flair: Path | None = None,
     sentences: int = 2000,
     repeats: int = 100,
+    threads: int = 2,
     save: bool = True,
 ) -> None:
     """Latency and words a second of taggers of size 300 on CoNLL-2003. Appends to benchmarks/results/inference.jsonl.
@@ -49,14 +50,15 @@ def main(
         flair: the Python of an environment with flair.
         sentences: to train on, for one epoch: the speed does not depend on how good a tagger is.
         repeats: calls of each way with one sentence; a tenth of them with a batch.
+        threads: of every way.
         save: append the rows to the results.
     """
-    torch.set_num_threads(2)
+    torch.set_num_threads(threads)
     splits = read_benchmark("conll2003", data, target_scheme="bioes").splits
     prepare(splits, vectors, work, flair, sentences)
     texts = [" ".join(e.words) for e in (*splits.test, *splits.dev, *splits.train) if len(e.words) == WORDS]
     random.Random(0).shuffle(texts)
-    ways, versions = open_ways(work, flair)
+    ways, versions = open_ways(work, flair, threads)
     rows = []
     for batch, calls in ((1, repeats), (BATCH, max(10, repeats // 10))):
         batches = [[texts[(call * batch + i) % len(texts)] for i in range(batch)] for call in range(calls + 3)]
@@ -102,7 +104,7 @@ def describe(example: Example) -> dict[str, Any]:
     return {"words": example.words, "spans": tags_to_spans(example.tags or [], "bioes")}
 
 
-def open_ways(work: Path, flair: Path | None) -> tuple[dict[str, Seconds], dict[str, str]]:
+def open_ways(work: Path, flair: Path | None, threads: int) -> tuple[dict[str, Seconds], dict[str, str]]:
     """Every way to run a tagger: a batch of texts -> the seconds until its spans are there."""
     import onnxruntime  # here: the other benchmarks need none
 
@@ -114,15 +116,15 @@ def open_ways(work: Path, flair: Path | None) -> tuple[dict[str, Seconds], dict[
         "S-LSTM, PyTorch bfloat16": SequenceTagger.from_pretrained(slstm, precision="bfloat16").predict,
         "S-LSTM, PyTorch int8": SequenceTagger.from_pretrained(slstm, precision="int8").predict,
         "S-LSTM, torch.export": wrap(eager, ProgramSession(program)).predict,
-        "S-LSTM, ONNX float32": RuntimeModel.from_pretrained(slstm / "onnx").predict,
-        "S-LSTM, ONNX int8": RuntimeModel.from_pretrained(slstm / "onnx-int8").predict,
+        "S-LSTM, ONNX float32": RuntimeModel.from_pretrained(slstm / "onnx", threads).predict,
+        "S-LSTM, ONNX int8": RuntimeModel.from_pretrained(slstm / "onnx-int8", threads).predict,
         "BiLSTM, PyTorch float32": SequenceTagger.from_pretrained(bilstm).predict,
-        "BiLSTM, ONNX float32": RuntimeModel.from_pretrained(bilstm / "onnx").predict,
+        "BiLSTM, ONNX float32": RuntimeModel.from_pretrained(bilstm / "onnx", threads).predict,
     }
     ways: dict[str, Seconds] = {name: timed(predict) for name, predict in predicts.items()}
     versions = {"onnxruntime": onnxruntime.__version__}
     if flair is not None:
-        ways["flair, BiLSTM-CRF"], flair_versions = flair_process(work, flair)
+        ways["flair, BiLSTM-CRF"], flair_versions = flair_process(work, flair, threads)
         versions["flair"] = flair_versions["flair"]
     return ways, versions
 
@@ -136,9 +138,9 @@ def timed(predict: Callable[[Sequence[str]], Any]) -> Seconds:
     return seconds
 
 
-def flair_process(work: Path, flair: Path) -> tuple[Seconds, dict[str, str]]:
+def flair_process(work: Path, flair: Path, threads: int) -> tuple[Seconds, dict[str, str]]:
     """flair in its own environment, taking its own time, so that the pipe between us does not count."""
-    command = [flair, Path(__file__).with_name("flair_tagger.py"), "serve", work]
+    command = [flair, Path(__file__).with_name("flair_tagger.py"), "serve", work, str(threads)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env={**os.environ, "PYTHONPATH": ""})
 
