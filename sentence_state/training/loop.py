@@ -209,10 +209,13 @@ class Loop:
     def add_up(self, batch: Batch) -> Tensor:
         """The gradient in one piece, or added up over several."""
         losses = []
-        parts = list(pieces(batch, self.config.micro_batches * (1 + self.state.halved)))
-        for number, piece in enumerate(parts, start=1):
+        most = self.config.micro_batches * (1 + self.state.halved)
+        parts = [(piece, len(piece) / len(batch)) for piece in pieces(batch, most)]
+        if self.parallel.shard:  # FSDP2 meets in every piece: all processes have as many, some of them in vain
+            parts += [(parts[0][0], 0.0)] * (most - len(parts))
+        for number, (piece, weight) in enumerate(parts, start=1):
             with self.parallel.adding(last=number == len(parts)), self.precision():
-                loss = self.parallel.loss(piece) * (len(piece) / len(batch))
+                loss = self.parallel.loss(piece) * weight
                 loss.backward()
             losses.append(loss.detach())
         return torch.stack(losses).sum() / self.processes.size

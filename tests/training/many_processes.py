@@ -27,7 +27,7 @@ CASES = {
     "joint, three processes, in pieces": (JointModel, {}, {"lazy_words": True, "micro_batches": 2}, 3),
     "weights that are not used": (TextClassifier, {"num_steps": 1, "readout": "attention"}, {"l2": 0.0}, 2),
     "sharded": (JointModel, {"characters": "CNN"}, {"shard": True}, 2),
-    "sharded, in pieces": (SequenceTagger, {}, {"shard": True, "micro_batches": 2}, 2),
+    "sharded, in pieces": (SequenceTagger, {}, {"shard": True, "micro_batches": 4}, 2),
 }
 
 
