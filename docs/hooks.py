@@ -89,12 +89,13 @@ def cpu() -> str:
 
 
 def inference() -> str:
-    rows = newest(rows_of("inference"), "way", "batch")
+    rows = newest(rows_of("inference"), "threads", "batch", "way")
     if not rows:
         return "*Not measured yet: `python -m benchmarks inference`.*"
     body = [
         [
             row["way"],
+            str(row["threads"]),
             f"{row['batch']} x {row['words']}",
             f"{row['p50_ms']:.2f}",
             f"{row['p99_ms']:.2f}",
@@ -103,7 +104,7 @@ def inference() -> str:
         ]
         for row in rows
     ]
-    head = ["", "batch x words", "p50, ms", "p99, ms", "words a second", "eager S-LSTM / this"]
+    head = ["", "threads", "batch x words", "p50, ms", "p99, ms", "words a second", "eager S-LSTM / this"]
     return table(head, body) + measured(rows[-1], "python -m benchmarks inference")
 
 
