@@ -10,10 +10,7 @@ from types import ModuleType
 import pytest
 
 from sentence_state.cli import main
-from sentence_state.commands.flags import Settings
-from sentence_state.commands.small_data import suit_to_size
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
-from sentence_state.training import TrainingConfig
 
 from .command_line import TINY, start, write_files
 
@@ -115,22 +112,13 @@ def test_flags_go_over_the_preset(folder, capsys):
     assert (model["dropout"], model["encoder"], model["hidden_size"]) == (0, "BiLSTM", 8)
 
 
-@pytest.mark.parametrize(
-    ("sentences", "expected"),
-    [(20, (8, 50, 10)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
-)
-def test_few_sentences_get_small_batches_and_many_epochs(sentences, expected):
-    config = TrainingConfig(epochs=15, patience=3, batch_size=32, decay=0.9)
-    suited, notes = suit_to_size(config, Settings(), sentences)
-    assert (suited.batch_size, suited.epochs, suited.patience) == expected
-    assert suited.decay**suited.epochs == pytest.approx(config.decay**config.epochs)
-    assert bool(notes) == (suited != config)
-
-
-def test_what_the_user_chose_is_not_changed_for_few_sentences():
-    config = TrainingConfig(epochs=4, patience=2, batch_size=10, decay=0.5)
-    settings = Settings(epochs=4, patience=2, batch_size=10, decay=0.5)
-    assert suit_to_size(config, settings, 50) == (config, [])
+def test_few_sentences_change_the_preset_but_not_what_the_user_chose(folder, capsys):
+    train = ["train", "classifier", "--train", "reviews.csv"]
+    printed = said(capsys, *train, "--out", "x", *TINY[:-2])
+    assert "144 sentences are few: batches of 8, at most 2 epochs, patience 3" in printed
+    settings = json.loads((folder / "x/training.json").read_text())["training"]
+    assert (settings["batch_size"], settings["epochs"]) == (8, 2)
+    assert "are few" not in said(capsys, *train, "--out", "y", *TINY)
 
 
 def test_without_matplotlib_it_says_how_to_get_pictures(folder, capsys, monkeypatch):

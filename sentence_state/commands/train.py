@@ -18,6 +18,7 @@ from ..data.streaming import StreamedExamples, Survey
 from ..data.word_vectors import cache_folder, read_word_vectors
 from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
 from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
+from ..training.config import suit_to_size
 from ..training.distributed import is_first, started_together, was_restarted
 from ..training.loop import pick_device
 from ..training.run_folder import refuse_other_run
@@ -26,7 +27,6 @@ from .flags import Settings, TrainFlags, UsageError
 from .load import check_device
 from .read import Material, read_material, task_of
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
-from .small_data import suit_to_size
 from .tracking import Tracker
 
 MODELS: dict[str, type[Model]] = {"classifier": TextClassifier, "tagger": SequenceTagger, "joint": JointModel}
@@ -43,7 +43,7 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
     model_config, training_config = configure(flags)
     material = read_material(flags)
     if flags.preset == "fast":
-        training_config, notes = suit_to_size(training_config, flags.settings, len(material.splits.train))
+        training_config, notes = suited(training_config, flags.settings, len(material.splits.train))
         material.notes += notes
     for note in material.notes:
         console.print(note)
@@ -79,6 +79,15 @@ def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
         return replace(model, **given(flags.settings, model)), training
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def suited(config: TrainingConfig, settings: Settings, sentences: int) -> tuple[TrainingConfig, list[str]]:
+    """The config for so many sentences, with what the user chose as it is, and what to tell the user."""
+    suited = suit_to_size(config, sentences, keep=given(settings, config))
+    if suited == config:
+        return config, []
+    chosen = f"batches of {suited.batch_size}, at most {suited.epochs} epochs, patience {suited.patience}"
+    return suited, [f"{sentences:,} sentences are few: {chosen} (--batch-size, --epochs, --patience to choose)"]
 
 
 def given(settings: Settings, config: ModelConfig | TrainingConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sentence_state.data.batching import collate
 from sentence_state.data.example import Splits
 from sentence_state.models import JointModel, Model, SequenceTagger, TextClassifier
 from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit, preset
+from sentence_state.training.config import suit_to_size
 from sentence_state.training.loop import pieces
 from sentence_state.training.optimizers import clip_gradients, make_optimizers
 
@@ -263,6 +264,30 @@ def test_presets_differ_from_the_paper_where_they_say(task):
     assert preset("fast", task, vectors=False)[1].word_rate == 1
     with pytest.raises(ValueError, match="preset must be one of 'paper', 'best', 'fast', got 'slow'"):
         preset("slow", task)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "expected"),
+    [(20, (8, 50, 10)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
+)
+def test_the_fast_preset_gets_small_batches_and_many_epochs_for_few_sentences(sentences, expected):
+    usual, suited = preset("fast", "tagger")[1], preset("fast", "tagger", sentences=sentences)[1]
+    assert (suited.batch_size, suited.epochs, suited.patience) == expected
+    assert suited.decay**suited.epochs == pytest.approx(usual.decay**usual.epochs)
+    assert (suited == usual) == (sentences >= 5000)
+
+
+def test_other_presets_stay_as_they_are_for_few_sentences():
+    for name in ("paper", "best"):
+        assert preset(name, "tagger", sentences=20) == preset(name, "tagger")
+
+
+def test_what_is_kept_does_not_change_for_few_sentences():
+    config = TrainingConfig(epochs=4, patience=2, batch_size=10, decay=0.5)
+    assert suit_to_size(config, 50, keep=("epochs", "patience", "batch_size", "decay")) == config
+    assert suit_to_size(config, 300, keep=("batch_size",)).epochs == 50  # of 30 updates each
+    with pytest.raises(ValueError, match="sentences must be at least 1, got 0"):
+        suit_to_size(config, 0)
 
 
 def test_errors_say_what_was_expected():
