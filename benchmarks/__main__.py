@@ -1,10 +1,10 @@
-"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | scale | plots"""
+"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | scale | embeddings | plots"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import encoders, gpu, halting, inference, plots, scale, serving
+from . import embeddings, encoders, gpu, halting, inference, plots, scale, serving
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
@@ -16,6 +16,7 @@ if __name__ == "__main__":
             "serving": serving.main,
             "serving-memory": serving.memory,
             "scale": scale.main,
+            "embeddings": embeddings.main,
             "plots": plots.main,
         },
         prog="python -m benchmarks",

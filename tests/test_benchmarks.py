@@ -2,11 +2,13 @@
 
 import json
 import statistics
+import sys
 import time
 
+import numpy as np
 import pytest
 
-from benchmarks import cases, crf, measure, plots, training
+from benchmarks import cases, crf, embeddings, measure, plots, training
 
 
 def test_mr_shaped_data_have_the_shape_of_mr():
@@ -76,3 +78,24 @@ def test_figures_are_drawn_from_the_newest_rows(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 3
     with pytest.raises(SystemExit, match="no rows of float32"):
         plots.main(dtype="float32", results=tmp_path)
+
+
+def test_our_reader_is_compared_with_the_other_one_on_the_same_file(tmp_path, monkeypatch):
+    path = embeddings.generate(tmp_path / "vectors.txt", megabytes=1)
+    assert path.stat().st_size == pytest.approx(1e6, rel=0.01)
+    words = embeddings.words_of(path)
+    vectors = np.loadtxt(path, dtype=np.float32, usecols=range(1, embeddings.DIMENSION + 1))
+    monkeypatch.setattr(embeddings.metadata, "version", lambda name: "0")
+    row = embeddings.measure(path, words, lambda path: (words, vectors), tmp_path, repeats=2)
+    assert row["words"] == len(vectors)
+    assert row["gensim / ours"].keys() == set(embeddings.OURS)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        embeddings.measure(path, words, lambda path: (words, vectors[::-1]), tmp_path, repeats=2)
+
+
+def test_without_gensim_our_reader_is_timed_alone(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    embeddings.main(megabytes=1, repeats=2, save=False)
+    printed = capsys.readouterr().out
+    assert "gensim is missing" in printed
+    assert "1,000 words, cached" in printed
