@@ -114,7 +114,9 @@ def draw() -> Path:
         axis.plot(
             [row["mean_steps"] for row in curve], [100 * row["score"] for row in curve], marker="o", color="#0b6e99"
         )
-        for row in curve:
+        for before, row in zip([None, *curve], curve, strict=False):
+            if before and abs(before["mean_steps"] - row["mean_steps"]) < 0.05:
+                continue  # labels would lie on each other
             axis.annotate(
                 f"{row['halting']:g}", (row["mean_steps"], 100 * row["score"]), xytext=(3, -11),
                 textcoords="offset points", fontsize=7, color="#555555",
