@@ -236,6 +236,15 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_equal(cls, at, tmp_path, monk
     assert [json.loads(line) for line in lines] == result.history
 
 
+@pytest.fixture
+def python_hears_ctrl_c():
+    """A shell's background job is started deaf to it, and Python then leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_hears_ctrl_c")
 def test_a_second_ctrl_c_stops_at_once(tmp_path):
     def progress(event):
         signal.raise_signal(signal.SIGINT)
