@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import torch
@@ -43,14 +44,21 @@ __all__ = [
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """A safetensors file whose metadata hold a checksum of all that is in it."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # safetensors writes under random names beside its place: in a folder of our own nothing of that is ever left over
+    folder = path.with_name(f"{path.name}.folder{UNFINISHED}")
     with replacing(path) as unfinished:
-        unfinished.touch()
-        mode = unfinished.stat().st_mode
         try:
-            save_file(tensors, unfinished, metadata={**metadata, "sha256": checksum(tensors, metadata)})
+            unfinished.touch()
+            mode = unfinished.stat().st_mode
+            remove(folder)
+            folder.mkdir()
+            save_file(tensors, folder / path.name, metadata={**metadata, "sha256": checksum(tensors, metadata)})
+            (folder / path.name).chmod(mode)  # safetensors leaves files that only their owner can read
+            os.replace(folder / path.name, unfinished)
         except SafetensorError as error:
             raise writing_error(path, error) from error
-        unfinished.chmod(mode)  # safetensors leaves files that only their owner can read
+        finally:
+            remove(folder)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from sentence_state.models import JointModel, Model
+from sentence_state.models import JointModel, Model, files
 from sentence_state.training import TrainingConfig, fit
 
 from ..models.synthetic import small, splits
@@ -41,7 +41,7 @@ def hash_of(model: Model) -> str:
 
 
 def in_child(out: Path, crash_at: int | None) -> int:
-    """Resume the run in a new process. With `crash_at` it dies at that call of os.fsync, os.replace or os.truncate."""
+    """Resume the run in a new process. With `crash_at` it dies at that call that `crash` counts."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -74,6 +74,19 @@ def crash(at: int) -> None:
 
     for name in ("fsync", "replace", "truncate"):
         setattr(os, name, dying(getattr(os, name)))
+    files.save_file = beside(dying(files.save_file))
+
+
+def beside(save_file):
+    """safetensors writes under a name of its own and renames; so does this, but with a kill in between."""
+
+    def save(tensors, path, metadata):
+        written = Path(path).parent / ".tmpAbCdEf"
+        written.touch()
+        save_file(tensors, path, metadata)
+        written.unlink()
+
+    return save
 
 
 def main(folder: str, mode: str, kills: int) -> None:
@@ -83,7 +96,7 @@ def main(folder: str, mode: str, kills: int) -> None:
     rng = random.Random(kills)
     killed = 0
     while killed < kills:
-        pid = in_child(out, killed + 1 if mode == "crash" else None)
+        pid = in_child(out, 3 * killed + 1 if mode == "crash" else None)  # making the folder alone takes 30 calls
         if mode == "random":
             time.sleep(rng.uniform(0.0, 0.15))
             os.kill(pid, signal.SIGKILL)
