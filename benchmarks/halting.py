@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from sentence_state.data import Example, Tokenizer, read_benchmark
 from sentence_state.encoders.encoding import read_input
 from sentence_state.models import Model
 
-from .measure import RESULTS, append, circumstances
+from .measure import RESULTS, append, circumstances, read
 
 THRESHOLDS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 1.0)
 
@@ -104,7 +103,7 @@ def draw() -> Path:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [json.loads(line) for line in (RESULTS / "halting.jsonl").read_text().splitlines()]
+    rows = read("halting")
     curves = {data: {row["halting"]: row for row in rows if row["data"] == data} for data in {r["data"] for r in rows}}
     figure, axes = pyplot.subplots(
         1, len(curves), figsize=(4.5 * len(curves), 3.4), layout="constrained", squeeze=False

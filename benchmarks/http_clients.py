@@ -28,9 +28,9 @@ class Answers:
     def count(self, status: int) -> int:
         return len(self.seconds.get(status, []))
 
-    def quantile(self, share: float, status: int = 200) -> float:
-        """Seconds within which this share of the requests was answered."""
-        ordered = sorted(self.seconds.get(status, [0.0]))
+    def quantile(self, share: float) -> float:
+        """Seconds within which this share of the answers came."""
+        ordered = sorted(self.seconds.get(200, [0.0]))
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 

@@ -24,7 +24,7 @@ from sentence_state.runtime import RuntimeModel
 from sentence_state.serving.export.folder import export_onnx
 from sentence_state.serving.export.program import ProgramSession, export_torch, wrap
 
-from .measure import append, circumstances
+from .measure import append, circumstances, ratio
 
 WORDS, BATCH = 24, 32
 EAGER = "S-LSTM, PyTorch float32"
@@ -181,7 +181,7 @@ def measure(
             "p50_ms": statistics.median(seconds) * 1e3,
             "p99_ms": statistics.quantiles(seconds, n=100)[98] * 1e3,
             "words_per_second": batch * WORDS / statistics.median(seconds),
-            "eager S-LSTM / this": statistics.median(a / b for a, b in zip(times[EAGER], seconds, strict=True)),
+            "eager S-LSTM / this": ratio(times[EAGER], seconds),
         }
         for name, seconds in times.items()
     ]

@@ -27,7 +27,8 @@ from sentence_state.training.distributed import joined_processes
 from sentence_state.training.interrupt import StopRequest
 from sentence_state.training.loop import Loop
 
-from .measure import RESULTS, append, circumstances
+from .cases import TARGETS
+from .measure import append, circumstances, read
 
 VOCABULARY = 5_000
 STEPS = 8  # timed, after two
@@ -187,9 +188,9 @@ def relative_fit(columns: list[list[float]], measured: list[float]) -> list[floa
 
 def fit_gpu() -> dict[str, float]:
     """Forward + backward in a CUDA graph, and peak memory, as a + b * words; H = 300, 9 steps, bfloat16, one H200."""
-    rows = [json.loads(line) for line in (RESULTS / "gpu.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if "S-LSTM" in row.get("forward + backward", {}) and row["dtype"] == "bfloat16"]
-    rows = [row for row in rows if "H200" in row["device"] and row.get("H", 300) == 300]
+    rows = [row for row in read("gpu") if row["dtype"] == "bfloat16" and "H200" in row["device"]]
+    newest = {(row["batch"], row["words"]): row for row in rows}
+    rows = [newest[shape] for shape in TARGETS]
     words = np.array([row["batch"] * row["words"] for row in rows], float)
     seconds = np.array([row["forward + backward"]["S-LSTM"]["ms"] / 1e3 for row in rows])
     memory = np.array([row["peak MB"]["S-LSTM"] * 2**20 for row in rows])

@@ -1,4 +1,4 @@
-"""What mkdocs does beside rendering: tables out of benchmarks/results, and the page of the paper where there is one.
+"""What mkdocs does beside rendering: tables out of benchmarks/results.
 
 A line `<!-- table: NAME -->` of a page becomes the table of that name, so that no number is copied by hand.
 """
@@ -16,21 +16,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 PLACE = re.compile(r"^<!-- table: ([\w-]+) -->$", re.MULTILINE)
 
 
-def on_config(config: Any) -> Any:
-    """mkdocs calls it once."""
-    if (Path(config["docs_dir"]) / "paper.md").exists():
-        config["nav"].insert(-1, {"The paper": "paper.md"})
-    return config
-
-
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """mkdocs calls it for every page."""
     return PLACE.sub(lambda match: TABLES[match[1]](), markdown)
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    path = RESULTS / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def newest(rows: list[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
@@ -90,8 +82,6 @@ def cpu() -> str:
 
 def inference() -> str:
     rows = newest(rows_of("inference"), "threads", "batch", "way")
-    if not rows:
-        return "*Not measured yet: `python -m benchmarks inference`.*"
     body = [
         [
             row["way"],
@@ -110,8 +100,6 @@ def inference() -> str:
 
 def halting() -> str:
     rows = newest(rows_of("halting"), "data", "halting")
-    if not rows:
-        return "*Not measured yet: `python -m benchmarks halting`.*"
     body = [
         [
             row["data"],

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data.batching import cut
+from .data.case import PAD_CASE
 from .data.description import CONFIG, description_hash, read_config, read_vocabularies
 from .data.example import Example
 from .data.files import FolderError, check_regular, read_json
@@ -118,10 +119,10 @@ def inputs_of(indexed: IndexedExamples, rows: NDArray[np.int64]) -> Arrays:
     """What the graph reads of the sentences at `rows`; every spelling once."""
     inputs: Arrays = {
         "word_ids": indexed.pad(indexed.word_ids, rows, PAD_ID),
-        "lengths": indexed.lengths[rows],
+        "lengths": indexed.lengths_of(rows),
     }
     if indexed.case_ids is not None:
-        inputs["case_ids"] = indexed.pad(indexed.case_ids, rows, 0)
+        inputs["case_ids"] = indexed.pad(indexed.case_ids, rows, PAD_CASE)
     if indexed.spellings is not None and indexed.characters is not None:
         words = indexed.pad(indexed.spellings, rows, len(indexed.characters) - 1)  # padding may be any word
         different, places = np.unique(words, return_inverse=True)

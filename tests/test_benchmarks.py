@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks import cases, crf, embeddings, measure, plots, training
 
@@ -46,6 +47,13 @@ def test_the_crf_is_compared_before_it_is_timed():
     row = crf.compare(3, 5, 4, {"repeats": 2, "seconds": 0.0}, "cpu")
     assert row["relative error"] < 1e-5
     assert {"edge", "static", "edge, reference"} <= row["loss + gradient, eager"].keys()
+    right = {kind: lambda: torch.ones(3) for kind in crf.KINDS} | {crf.KINDS[1]: lambda: torch.zeros(1, 2, 3)}
+    runs = {f"{name}{suffix}": right for name in ("edge", "static") for suffix in ("", ", reference")}
+    assert crf.parity(runs) == 0
+    for kind, message in ((crf.KINDS[0], "the CRF is off by"), (crf.KINDS[1], "find other sequences")):
+        wrong = right | {kind: lambda kind=kind: right[kind]() + 1}
+        with pytest.raises(AssertionError, match=message):
+            crf.parity(runs | {"static": wrong})
 
 
 def test_an_epoch_of_fit_is_timed():

@@ -1,4 +1,4 @@
-"""An import may point left, never right: ops < encoders < heads < data < models < training < the rest."""
+"""An import may point left, never right: ops < encoders < heads < data < runtime < models < training < the rest."""
 
 import ast
 import subprocess

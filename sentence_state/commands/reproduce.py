@@ -68,7 +68,7 @@ def write_vectors(flags: Reproduce, console: Console) -> int:
     if flags.data_dir is None or flags.embeddings is None:
         raise UsageError("vectors needs --data-dir DIR and --embeddings FILE")
     names = [name for name in SOURCES if is_here(name, flags.data_dir)]
-    splits = [read_splits(Data(name, contractions), flags.data_dir) for name in names for contractions in (True, False)]
+    splits = [read_splits(Data(name), flags.data_dir) for name in names]
     words = {word for part in splits for e in (*part.train, *part.dev, *part.test) for word in e.words}
     path = (flags.out or Path("results")) / f"{vectors_name(flags.embeddings)}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)

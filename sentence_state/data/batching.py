@@ -49,9 +49,6 @@ class Batch:
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         return self.map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
-    def pin_memory(self) -> Batch:
-        return self.map(lambda tensor: tensor.pin_memory())
-
 
 def collate(
     examples: Sequence[Example],
@@ -79,7 +76,7 @@ def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> 
         character_ids = torch.from_numpy(pad_characters(examples.characters, spellings))
     return Batch(
         word_ids=pad(examples.word_ids, PAD_ID),
-        lengths=torch.from_numpy(examples.lengths[positions]),
+        lengths=torch.from_numpy(examples.lengths_of(positions)),
         boundaries=examples.boundaries,
         positions=torch.from_numpy(np.asarray(positions)),
         character_ids=character_ids,
@@ -89,10 +86,10 @@ def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> 
     )
 
 
-def make_share(examples: IndexedExamples, positions: Ids, share: tuple[int, int], multiple: int = 1) -> Batch:
+def make_share(examples: IndexedExamples, positions: Ids, share: tuple[int, int]) -> Batch:
     """The part of a batch that process `rank` of `size` computes; one that gets no sentence computes one in vain."""
-    mine = share_of(examples.starts[positions + 1] - examples.starts[positions], *share)
-    batch = make_batch(examples, positions[mine] if len(mine) else positions[:1], multiple)
+    mine = share_of(examples.lengths_of(positions), *share)
+    batch = make_batch(examples, positions[mine] if len(mine) else positions[:1])
     return replace(batch, weight=len(mine) / len(positions))
 
 
@@ -148,7 +145,6 @@ class Batches:
         seed: int = 0,
         shuffle: bool = True,
         window: int = 50,
-        multiple: int = 1,
         share: tuple[int, int] = (0, 1),
     ) -> None:
         if batch_size < 1:
@@ -158,12 +154,14 @@ class Batches:
         self.seed = seed
         self.shuffle = shuffle
         self.window = window
-        self.multiple = multiple
         self.share = share
         self.epoch = 0
         self.index = 0
 
     def __len__(self) -> int:
+        return self.count(self.epoch)
+
+    def count(self, epoch: int) -> int:
         """Batches of an epoch."""
         return -(-len(self.examples) // self.batch_size)
 
@@ -171,7 +169,7 @@ class Batches:
         order = self.order(self.epoch)
         while self.index < len(order):
             self.index += 1  # before the batch is used: what is saved after a step names the next batch
-            yield make_share(self.examples, order[self.index - 1], self.share, self.multiple)
+            yield make_share(self.examples, order[self.index - 1], self.share)
         self.epoch, self.index = self.epoch + 1, 0
 
     def order(self, epoch: int) -> list[NDArray[np.int64]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError
-from .vector_archives import read_archive
+from .vector_archives import DAMAGED, read_archive
 from .vector_files import read_vectors
 from .vocabulary import PAD_ID, Vocabulary
 
@@ -105,7 +104,7 @@ def load_cache(path: Path) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDAr
     try:
         with np.load(path, allow_pickle=False) as arrays:
             exact, lowered, kept = arrays["exact"], arrays["lowered"], arrays["vectors"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except DAMAGED:
         return None  # absent or damaged: it is written again
     vectors = np.zeros((len(exact), kept.shape[1]), np.float32)
     vectors[exact | lowered] = kept

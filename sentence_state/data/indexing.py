@@ -49,6 +49,11 @@ class IndexedExamples:
     def lengths(self) -> Ids:
         return np.diff(self.starts)
 
+    def lengths_of(self, positions: Ids) -> Ids:
+        """Of some sentences: `lengths` would go through all of them."""
+        lengths: Ids = self.starts[positions + 1] - self.starts[positions]
+        return lengths
+
     def pad(self, values: Ids, positions: Ids, filling: int, multiple: int = 1) -> Ids:
         """(B, N): the values of the sentences at `positions`, padded to a multiple of `multiple`."""
         starts, ends = self.starts[positions].tolist(), self.starts[positions + 1].tolist()

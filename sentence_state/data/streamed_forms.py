@@ -6,7 +6,7 @@ import csv
 import re
 from pathlib import Path
 
-from .columns import Columns, known_tags, read_sentences, read_trees, sniff_columns
+from .columns import CONLLU_COLUMNS, Columns, known_tags, read_sentences, read_trees, sniff_columns
 from .delimited import (
     DELIMITERS,
     LARGEST_FIELD,
@@ -31,7 +31,6 @@ from .text_files import TextFile
 from .tokenizer import Tokenizer
 
 CONLLU = re.compile(r"\.conllu$", re.IGNORECASE)
-CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 
 
 def table_form(

@@ -148,7 +148,7 @@ class StreamedExamples(Sequence[Example]):
         return {
             "files": [str(path) for path in self.paths],
             "sentences": len(self),
-            "words": self.survey.tokens,
+            "words": self.survey.tokens - sum(len(example.words) for example in self.survey.dev),
             "sha256": self.survey.sha256,
         }
 
@@ -172,9 +172,16 @@ class StreamedBatches:
         self.seed, self.boundaries, self.share, self.window = seed, boundaries, share, window
         self.epoch = 0
         self.index = 0
+        self.counts: dict[int, int] = {}  # of the epoch that was asked for last
 
     def __len__(self) -> int:
-        return sum(count for _, _, count in self.windows(self.epoch))
+        return self.count(self.epoch)
+
+    def count(self, epoch: int) -> int:
+        """Batches of an epoch: one more or less, as windows are drawn."""
+        if epoch not in self.counts:
+            self.counts = {epoch: sum(count for _, _, count in self.windows(epoch))}
+        return self.counts[epoch]
 
     def __iter__(self) -> Iterator[Batch]:
         first = 0

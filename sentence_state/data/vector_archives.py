@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -11,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError
-from .vector_files import read_vectors
+from .text_files import LARGEST_RATIO, SMALL
+from .vector_files import LARGEST, read_vectors
+
+# What numpy raises on a file that is no .npz, or a damaged one.
+DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def write_archive(source: str | PathLike[str], words: Iterable[str], target: str | PathLike[str]) -> tuple[int, int]:
@@ -29,17 +39,30 @@ def write_archive(source: str | PathLike[str], words: Iterable[str], target: str
     return len(wanted), len(kept)
 
 
+def check_size(path: Path) -> None:
+    """Refuse an archive that would fill the memory, before anything is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > max(SMALL, LARGEST_RATIO * path.stat().st_size):
+        raise ValueError(f"it holds more than {LARGEST_RATIO} times its size")
+
+
 def read_archive(path: Path, wanted: Mapping[bytes, int], rows: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """As `read_vectors`, from what `write_archive` wrote."""
     try:
+        check_size(path)
         with np.load(path, allow_pickle=False) as arrays:
             words, kept = arrays["words"].tobytes().split(b"\n"), arrays["vectors"]
     except FileNotFoundError:
         raise DataError.at(path, "no such file") from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise DataError.at(path, f"no archive of word vectors, or a damaged one ({error})") from None
-    if kept.ndim != 2 or len(kept) != len(words):
-        raise DataError.at(path, f"expected a vector for each of {len(words)} words, got shape {kept.shape}")
+    if kept.ndim != 2 or len(kept) != len(words) or not 0 < kept.shape[1] <= LARGEST or kept.dtype != np.float16:
+        raise DataError.at(
+            path,
+            f"expected for each of {len(words)} words a vector of at most {LARGEST} half-precision numbers, "
+            f"got {kept.dtype} of shape {kept.shape}",
+        )
     vectors, found = np.zeros((rows, kept.shape[1]), np.float32), np.zeros(rows, bool)
     pairs = [(wanted[word], place) for place, word in enumerate(words) if word in wanted]
     if pairs:

@@ -172,17 +172,17 @@ class SentenceStateLSTM(Encoder):
         """`forward` without checks: h (B, N, H), the sentence vector (B, H) and the cell behind it (B, H)."""
         num_steps = num_steps or self.num_steps
         x, weights = self._prepare(x)
-        mask = None if lengths is None else length_mask(lengths, x.shape[1])
         dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
         with torch.autocast(x.device.type, enabled=False):
             if self.variant == "released":
-                weights = Weights(*(weight.to(x.dtype) for weight in weights))
+                mask, weights = mask_of(lengths, x), weights.to(x.dtype)
                 state = released_recurrence(x, mask, weights, num_steps, self.gates, self.window, dropout)
                 return state.h, released_sentence(state, mask), state.c_g[:, 0]
             need_words = need_words or self.sentence_nodes == 0
             needs = (need_words, need_sentence)
             state = recurrence(x, lengths, weights, num_steps, self.gates, dropout, *needs, self.backend, self.memory)
             if self.sentence_nodes == 0:
+                mask = mask_of(lengths, x)
                 return state.h, mean_word(state.h, mask), mean_word(state.c, mask)
             return state.h, state.g[:, 0], state.c_g[:, 0]
 
@@ -193,8 +193,8 @@ class SentenceStateLSTM(Encoder):
         that each sentence took (B,). Always in plain PyTorch, without a gradient."""
         check_halting(halting, self.variant, self.sentence_nodes)
         x, weights = self._prepare(x)
-        weights = Weights(*(weight.to(x.dtype) for weight in weights))
-        mask = None if lengths is None else length_mask(lengths, x.shape[1])
+        weights = weights.to(x.dtype)
+        mask = mask_of(lengths, x)
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             state, steps = halting_recurrence(x, mask, weights, num_steps or self.num_steps, self.gates, halting)
         return state.h, state.g[:, 0], steps
@@ -204,8 +204,8 @@ class SentenceStateLSTM(Encoder):
         over the steps. Step dropout as in `forward`; always in plain PyTorch."""
         x, lengths, _ = read_input(x, lengths, None, self.input_size)
         x, weights = self._prepare(x)
-        weights = Weights(*(weight.to(x.dtype) for weight in weights))
-        mask = None if lengths is None else length_mask(lengths, x.shape[1])
+        weights = weights.to(x.dtype)
+        mask = mask_of(lengths, x)
         dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
         with torch.autocast(x.device.type, enabled=False):
             x_term, state, reached = input_term(x, weights), initial_state(x, mask, weights), []
@@ -271,8 +271,8 @@ class SentenceStateLSTM(Encoder):
             check_size("num_steps", num_steps)
         x, lengths, _ = read_input(x, lengths, mask, self.input_size)
         x, weights = self._prepare(x)
-        weights = Weights(*(weight.to(x.dtype) for weight in weights))
-        words = None if lengths is None else length_mask(lengths, x.shape[1])
+        weights = weights.to(x.dtype)
+        words = mask_of(lengths, x)
         released = self.variant == "released"
         with torch.autocast(x.device.type, enabled=False):
             x_term = input_term(x, weights)
@@ -301,6 +301,11 @@ class SentenceStateLSTM(Encoder):
                 g[1:],
             )
         return Trace(h, c, g, c_g, mixed, o, from_words, from_nodes, o_g)
+
+
+def mask_of(lengths: Tensor | None, x: Tensor) -> Tensor | None:
+    """(B, N), True at a word; None without padding."""
+    return None if lengths is None else length_mask(lengths, x.shape[1])
 
 
 def check_halting(halting: float, variant: str, sentence_nodes: int) -> float:

@@ -32,6 +32,9 @@ class Weights(NamedTuple):
     h_0: Tensor  # (H,)
     c_0: Tensor  # (H,)
 
+    def to(self, dtype: torch.dtype) -> Weights:
+        return Weights(*(weight.to(dtype) for weight in self))
+
 
 class State(NamedTuple):
     """H^t of Section 3.2: a hidden vector and a cell for every word and every sentence node."""

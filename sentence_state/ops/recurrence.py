@@ -68,8 +68,9 @@ def recurrence(
 
         return fused_recurrence(x, lengths, weights, num_steps, kind, dropout, need_words, need_sentence, memory)
     mask = None if lengths is None else length_mask(lengths, x.shape[1])
-    weights = Weights(*(weight.to(x.dtype) for weight in weights))
-    return reference_recurrence(x, mask, weights, num_steps, kind, dropout, need_words, need_sentence, memory)
+    return reference_recurrence(
+        x, mask, weights.to(x.dtype), num_steps, kind, dropout, need_words, need_sentence, memory
+    )
 
 
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:

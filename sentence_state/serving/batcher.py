@@ -38,6 +38,9 @@ class Request:
     missing: int
     future: Future[list[Any]] = field(default_factory=Future)
 
+    def __post_init__(self) -> None:
+        self.future.set_running_or_notify_cancel()  # from here on nobody can cancel it while it is being answered
+
     def give(self, row: int, answer: Any) -> None:
         self.answers[row] = answer
         self.missing -= 1
@@ -126,8 +129,13 @@ class Batcher:
     # ---- in the thread ----------------------------------------------------------------------------
 
     def run(self) -> None:
-        if self.prepare:
-            self.prepare()
+        try:
+            if self.prepare:
+                self.prepare()
+        except Exception as error:
+            LOG.exception("the model failed before its first request")
+            self.give_up(error)
+            return
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.waiting or self.calls or self.closed)
@@ -139,6 +147,17 @@ class Batcher:
                 perform(function, future)
             if batch:
                 self.compute(batch)
+
+    def give_up(self, error: Exception) -> None:
+        """Nobody will answer: say so to those who wait, and to all who come."""
+        with self.changed:
+            self.closed = True
+            waiting, self.waiting, calls, self.calls = self.waiting, [], self.calls, []
+        for sentence in waiting:
+            sentence.request.fail(error)
+        for _, future in calls:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
 
     def gather(self) -> list[Sentence]:
         """Wait for company, then take the oldest sentence and those that are about as long."""
@@ -181,6 +200,8 @@ def similar(waiting: Sequence[Sentence], most: int) -> list[Sentence]:
 
 
 def perform(function: Callable[[], Any], future: Future[Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return  # whoever asked has left
     try:
         future.set_result(function())
     except Exception as error:

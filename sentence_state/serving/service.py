@@ -38,11 +38,10 @@ class Service:
         folder: Path,
         model: Served,
         limits: Limits,
-        threads: int | None = None,
-        watch: Watch | None = None,
+        threads: int,
+        watch: Watch,
     ) -> None:
-        self.name, self.model, self.limits = name, model, limits
-        self.threads = threads or torch.get_num_threads()
+        self.name, self.model, self.limits, self.threads = name, model, limits, threads
         self.description = describe(name, folder, model)
         self.batcher = Batcher(self.answer, limits, self.prepare, watch)
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from .checkpoint import fitting
+
 
 class WeightAverage:
     """Exponential: after step t, average = d average + (1 - d) weights, d = min(decay, (1 + t) / (10 + t)), so that the
@@ -45,6 +47,6 @@ class WeightAverage:
         return {**tensors, "average_steps": torch.tensor(self.steps)}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        self.steps = int(tensors["average_steps"])
+        self.steps = int(fitting(tensors, "average_steps", torch.tensor(self.steps)))
         for name, average in self.averages.items():
-            average.copy_(tensors[f"average.{name}"])
+            average.copy_(fitting(tensors, f"average.{name}", average))

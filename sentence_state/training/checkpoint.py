@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import Optimizer, SparseAdam
 
 from ..models.files import UNFINISHED, FolderError, read_tensors, remove, write_tensors
 from .parallel import copy_into, part_like, whole
@@ -88,7 +88,7 @@ def restore(tensors: dict[str, Tensor], model: nn.Module, optimizers: list[Optim
                 position, key = place_of(name, len(parameters))
                 if tensor.dim():
                     fitting(tensors, name, parameters[position])
-                states.setdefault(position, {})[key] = as_kept(parameters[position], tensor)
+                states.setdefault(position, {})[key] = as_kept(optimizer, parameters[position], tensor)
         optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
     torch.set_rng_state(fitting(tensors, "random.cpu", torch.get_rng_state()))
     if device.type == "cuda" and "random.cuda" in tensors:
@@ -111,6 +111,9 @@ def place_of(name: str, parameters: int) -> tuple[int, str]:
     return int(parts[2]), parts[3]
 
 
-def as_kept(parameter: Tensor, state: Tensor) -> Tensor | int:
-    """SparseAdam counts its steps in an int: a tensor in its place would be computed with in float32."""
-    return int(state) if state.dtype == torch.int64 and state.dim() == 0 else part_like(parameter, state)
+def as_kept(optimizer: Optimizer, parameter: Tensor, state: Tensor) -> Tensor | int:
+    """SparseAdam counts its steps in an int: a tensor in its place would be computed with in float32. LazyAdam, which
+    goes on with its state on a GPU, counts in a tensor."""
+    if state.dim():
+        return part_like(parameter, state)
+    return int(state) if isinstance(optimizer, SparseAdam) else state.float()

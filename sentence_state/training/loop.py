@@ -108,8 +108,9 @@ class Loop:
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
         self.batches = make_batches(model, splits.train, config, processes)
-        sentence = collate([splits.train[0]], model.vocabularies, boundaries=model.config.boundaries)
-        self.parallel.find_unused(sentence.to(device))
+        if processes.many:
+            sentence = collate([splits.train[0]], model.vocabularies, boundaries=model.config.boundaries)
+            self.parallel.find_unused(sentence.to(device))
         self.average = WeightAverage(self.model, config.averaging) if config.averaging else None
         self.state = TrainingState()
         self.recent: list[tuple[int, int, Tensor]] = []  # epoch, batch and loss since the last look at the losses
@@ -172,8 +173,8 @@ class Loop:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-            self.make_room()
             self.captured = None  # graphs keep memory for every shape: the batch is tried again without
+            self.make_room()
         return self.update(batch.to(self.device, non_blocking=True))
 
     def update(self, batch: Batch) -> Tensor:
@@ -226,7 +227,7 @@ class Loop:
         epoch = len(state.history) + 1
         record: dict[str, Any] = {
             "epoch": epoch,
-            "loss": state.loss_sum / len(self.batches),
+            "loss": state.loss_sum / self.batches.count(epoch - 1),
             "learning_rate": self.learning_rate(),
         }
         score = None
@@ -249,7 +250,7 @@ class Loop:
             run = self.run
             state.metrics_size = self.processes.on_first(lambda: run_folder.append_metrics(run, record))
             self.save()
-        self.report(len(self.batches), record["loss"], record)
+        self.report(self.batches.count(record["epoch"] - 1), record["loss"], record)
 
     def finish(self) -> TrainingResult:
         """The best weights into the model, their scores, and the folder without checkpoints."""
@@ -389,8 +390,8 @@ class Loop:
     def report(self, batch: int, loss: float, record: dict[str, Any] | None = None, note: str | None = None) -> None:
         if self.progress:
             epoch = record["epoch"] if record else len(self.state.history) + 1
-            best = self.state.best_score
-            self.progress(Progress(epoch, self.config.epochs, batch, len(self.batches), loss, best, record, note))
+            best, batches = self.state.best_score, self.batches.count(epoch - 1)
+            self.progress(Progress(epoch, self.config.epochs, batch, batches, loss, best, record, note))
 
     def check_loss(self, loss_sum: float) -> None:
         """Stop where a loss since the last look was no number, and save the sentences of that batch."""
@@ -435,7 +436,7 @@ def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes
             f"got {config.batch_size}"
         )
     if processes.many:
-        digest = hashlib.sha256(run_folder.describe_data(splits)["train"]["sha256"].encode())
+        digest = hashlib.sha256(run_folder.describe_part(splits.train)["sha256"].encode())
         for tensor in model.state_dict().values():
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
         processes.check_same(digest.hexdigest(), "data or first weights")

@@ -51,7 +51,7 @@ class ParallelModel:
 
     def find_unused(self, batch: Batch) -> None:
         """Wrap in DDP, which has to know whether there are weights that the loss does not depend on."""
-        if not self.processes.many or self.shard:
+        if self.shard:
             return
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         unused = None in torch.autograd.grad(self.model.loss(batch), parameters, allow_unused=True)

@@ -86,16 +86,17 @@ def check_same_run(run: Path, model: Model, splits: Splits, config: TrainingConf
 
 def describe_data(splits: Splits) -> dict[str, dict[str, Any]]:
     parts = {"train": splits.train, "dev": splits.dev, "test": splits.test}
+    return {name: describe_part(examples) for name, examples in parts.items()}
+
+
+def describe_part(examples: Sequence[Example]) -> dict[str, Any]:
+    if isinstance(examples, StreamedExamples):
+        return examples.describe()
     return {
-        name: examples.describe()
-        if isinstance(examples, StreamedExamples)
-        else {
-            "files": sorted({example.path for example in examples if example.path}),
-            "sentences": len(examples),
-            "words": sum(len(example.words) for example in examples),
-            "sha256": hash_examples(examples),
-        }
-        for name, examples in parts.items()
+        "files": sorted({example.path for example in examples if example.path}),
+        "sentences": len(examples),
+        "words": sum(len(example.words) for example in examples),
+        "sha256": hash_examples(examples),
     }
 
 

@@ -34,3 +34,12 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
     for name, message in (("text.npz", "no archive"), ("other.npz", "no archive"), ("none.npz", "no such file")):
         with pytest.raises(DataError, match=rf"{name}: {message}"):
             read_embeddings(tmp_path / name, vocabulary)
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path):
+    words = np.frombuffer(b"the", np.uint8)
+    np.savez_compressed(tmp_path / "bomb.npz", words=words, vectors=np.zeros((1, 20_000_000), np.float16))
+    np.savez_compressed(tmp_path / "wide.npz", words=words, vectors=np.ones((1, 20_000), np.float16))
+    for name, message in (("bomb.npz", "more than 200 times its size"), ("wide.npz", "at most 10000")):
+        with pytest.raises(DataError, match=message):
+            read_embeddings(tmp_path / name, Vocabulary(["the"]))

@@ -2,10 +2,13 @@
 
 import contextlib
 import gzip
+import io
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 from sentence_state.data import Vocabulary, read_embeddings, read_marked, read_table, read_tagged
 from sentence_state.data.errors import DataError
@@ -32,6 +35,12 @@ SEEDS = {
     "pos": b"[ Pierre/NNP Vinken/NNP ]\n,/,\nsat/VBD ./.\n",
     "vectors": b"2 3\na 0.1 -0.2 3e-1\nfilm 1 2 3\n",
 }
+
+
+def archive() -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, words=np.frombuffer(b"a\nfilm", np.uint8), vectors=np.ones((2, 3), np.float16))
+    return file.getvalue()
 
 
 def written(data: bytes, folder: Path, name: str) -> Path:
@@ -87,6 +96,7 @@ READERS: dict[str, tuple[Callable[[bytes, Path], object], bytes]] = {
         lambda data, folder: read_embeddings(written(data, folder, "v.gz"), WORDS),
         gzip.compress(SEEDS["vectors"], mtime=0),
     ),
+    "damaged archive": (lambda data, folder: read_embeddings(written(data, folder, "v.npz"), WORDS), archive()),
     "damaged zip": (lambda data, folder: read_embeddings(written(data, folder, "v.zip"), WORDS), b"PK\x03\x04"),
     "zip": (zipped, SEEDS["vectors"]),
     "gzip": (packed, SEEDS["csv"]),

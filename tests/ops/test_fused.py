@@ -10,7 +10,7 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import driver
+from sentence_state.ops.fused import backward_pass, plan
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -90,8 +90,8 @@ def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need
 
 
 def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
-    monkeypatch.setattr(driver, "GROUP_ROWS", (11, 11))
-    monkeypatch.setattr(driver, "CHUNK_ROWS", 20)
+    monkeypatch.setattr(plan, "GROUP_ROWS", (11, 11))
+    monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 20)
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
 
 
@@ -100,7 +100,7 @@ def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
     [(1, True, True), (2, True, True), (3, False, True), (4, True, True), (4, False, True), (5, True, False)],
 )
 def test_little_memory_gives_the_same(monkeypatch, num_steps, need_words, need_sentence):
-    monkeypatch.setattr(driver, "GROUP_ROWS", (100, 7))
+    monkeypatch.setattr(plan, "GROUP_ROWS", (100, 7))
     case = random_case(3, 4, 4, 5, num_steps, "paper" if num_steps % 2 else "sharp", True, True)
     assert_equal(case, FLOAT32, need_words, need_sentence, memory="low")
     expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)

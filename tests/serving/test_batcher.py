@@ -142,3 +142,35 @@ def test_something_else_is_done_in_the_models_thread_between_batches(model):
         batcher.call(lambda: 1 // 0).result(10)
     assert batcher.alive
     batcher.close()
+
+
+def test_a_model_that_fails_at_the_start_refuses_instead_of_keeping_requests(model):
+    started = threading.Event()
+
+    def prepare():
+        assert started.wait(10)
+        raise RuntimeError("no memory")
+
+    batcher = Batcher(model, Limits(max_wait_ms=0), prepare)
+    waiting, asked = batcher.submit([of_length(2)]), batcher.call(lambda: 1)
+    started.set()
+    for future in (waiting, asked):
+        with pytest.raises(RuntimeError, match="no memory"):
+            future.result(10)
+    batcher.thread.join(10)
+    assert not batcher.alive
+    with pytest.raises(Closed):
+        batcher.submit([of_length(1)])
+
+
+def test_clients_that_leave_do_not_stop_the_model(model):
+    batcher = make(model)
+    first = hold_up(batcher, model)
+    left, called = batcher.submit([of_length(3)]), batcher.call(lambda: 1)
+    assert not left.cancel()  # it is computed, and nobody reads it
+    assert called.cancel()
+    model.go.set()
+    assert first.result(10)
+    assert left.result(10)
+    assert batcher.submit([of_length(2, "still")]).result(10)[0]["label"] == "still still"
+    batcher.close()

@@ -7,10 +7,10 @@ import onnx
 import pytest
 import torch
 
-from sentence_state.models import JointModel, SequenceTagger, TextClassifier
+from sentence_state.models import FolderError, JointModel, SequenceTagger, TextClassifier
 from sentence_state.ops.crf import sequence_score
 from sentence_state.runtime import RuntimeModel, new_session
-from sentence_state.serving.export.folder import export_onnx
+from sentence_state.serving.export.folder import check_close, compare, export_onnx
 from sentence_state.serving.export.graph import FLOAT, OPSET, Graph
 from sentence_state.serving.export.model import build
 from sentence_state.serving.export.products import Int8Products
@@ -118,7 +118,7 @@ def test_int8_is_close_and_does_not_depend_on_the_batch(options):
         assert exact["probabilities"] == pytest.approx(rounded["probabilities"], abs=0.02)
 
 
-def test_int8_products_are_wrong_by_no_more_than_rounding_explains():
+def test_int8_products_are_those_of_rounded_states_and_weights():
     rng = np.random.default_rng(0)
     states, weight = rng.uniform(-1, 1, (1, 5, 64)).astype(np.float32), rng.normal(size=(30, 64)).astype(np.float32)
     op, products = Graph(), Int8Products()
@@ -126,12 +126,10 @@ def test_int8_products_are_wrong_by_no_more_than_rounding_explains():
     graph = op.finish("product", {"y": (products.product(op, products.read(op, x), weight), FLOAT, [1, "words", 30])})
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
     found = new_session(model.SerializeToString(), "product.onnx", 1).run(None, {"x": states})[0]
-    expected = states.astype(np.float64) @ weight.T.astype(np.float64)
-    step, scale = 1 / 127, np.abs(weight).max(axis=1) / 127  # of a state and of a weight
-    worst = 64 * (step / 2 * np.abs(weight).max() + scale.max() / 2 + step * scale.max() / 4)
-    assert np.abs(found - expected).max() < worst
-    assert np.abs(found - expected).std() < 4 * np.sqrt(64) * (step + scale.max()) / np.sqrt(12)
-    assert np.abs(found - expected).max() > 0  # it is int8 indeed
+    scale = np.abs(weight).max(axis=1, keepdims=True) / 127  # of a row of weights
+    rounded = np.rint(127 * states) / 127 @ (np.rint(weight / scale) * scale).T
+    np.testing.assert_allclose(found, rounded, rtol=1e-5, atol=1e-5)
+    assert np.abs(found - states @ weight.T).max() > 1e-3  # it is int8 indeed
 
 
 def test_parity_counts_what_differs(tmp_path):
@@ -139,3 +137,12 @@ def test_parity_counts_what_differs(tmp_path):
     parity = export_onnx(model, tmp_path / "onnx", corpus(8, seed=3))
     assert parity.sentences == parity.same == 8
     assert parity.greatest_difference < TOLERANCE
+    other = make(JointModel)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(-1)
+    parity = compare(model, exported(other), corpus(8, seed=3))
+    assert parity.same < parity.sentences == 8
+    assert parity.greatest_difference > 0.01
+    with pytest.raises(FolderError, match="answers otherwise than the model"):
+        check_close(parity, tmp_path)

@@ -13,8 +13,9 @@ from sentence_state.data.batching import collate
 from sentence_state.encoders import ENCODERS
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
 from sentence_state.training import TrainingConfig, fit, graphs, loop
+from sentence_state.training.checkpoint import collect, restore
 from sentence_state.training.graphs import MOST_GRAPHS, CapturedSteps, StaticBatch, bucket, join, to_bucket
-from sentence_state.training.optimizers import LazyAdam, SparseAdam
+from sentence_state.training.optimizers import LazyAdam, SparseAdam, make_optimizers
 
 from ..models.synthetic import corpus, small, splits
 
@@ -196,6 +197,32 @@ def captured(monkeypatch):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="training goes on without CUDA graphs")
         yield made
+
+
+@pytest.mark.parametrize(("before", "after"), [(False, True), (True, False)], ids=["to graphs", "from graphs"])
+def test_lazily_learned_words_go_on_with_the_other_optimizer(before, after):
+    """A run may be begun on a CPU, with SparseAdam, and resumed on a GPU, with LazyAdam, or the other way round."""
+    config = replace(CONFIG, lazy_words=True)
+    device, batch = torch.device("cpu"), None
+
+    def trained(capturable, saved=None):
+        nonlocal batch
+        model = TextClassifier.from_examples(splits().train, small(dropout=0.0), seed=0)
+        batch = collate(splits().train[:8], model.vocabularies)
+        model.embedding.words.sparse = not capturable
+        optimizers = make_optimizers(model, config, capturable)
+        if saved is not None:
+            restore(saved, model, optimizers, device)
+        for _ in range(2):
+            model.loss(batch).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+        return model, collect(model, optimizers, device)
+
+    expected, _ = trained(before, trained(before)[1])
+    found, _ = trained(after, trained(before)[1])
+    assert_near(found, expected, 1e-5)
 
 
 ON_A_CARD = {"dtype": torch.float32, "device": "cuda"}

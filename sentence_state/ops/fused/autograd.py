@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..equations import State, Weights
-from . import driver
-from .driver import Options, Saved
+from . import backward_pass, forward_pass
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, padded
+from .plan import Options, Saved
 
 KEEP = {"normal": 1, "low": 2}  # which steps the backward pass finds; the others it computes again
 
@@ -60,7 +60,7 @@ def recurrence_op(
 ) -> list[Tensor]:
     weights = Weights(W, U, V, b, sentence_W, sentence_U, sentence_U_f, sentence_b, h_0, c_0)
     options = Options(num_steps, sharp, need_words, need_sentence, keep)
-    return driver.forward(x, weights, lengths, drop_h, drop_g, options)
+    return forward_pass.forward(x, weights, lengths, drop_h, drop_g, options)
 
 
 @recurrence_op.register_fake
@@ -127,7 +127,7 @@ def recurrence_backward_op(
     dtype: torch.dtype,
 ) -> list[Tensor]:
     options = Options(num_steps, sharp, need_words, need_sentence, keep)
-    return driver.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
+    return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
 
 
 @recurrence_backward_op.register_fake

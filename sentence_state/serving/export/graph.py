@@ -59,18 +59,16 @@ class Graph:
     numbers: Iterator[int] = field(default_factory=count)
     known: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
-    def __call__(self, kind: str, *inputs: Operand | None, domain: str = "", **attributes: Any) -> Value:
-        return self.several(kind, 1, *inputs, domain=domain, **attributes)[0]
+    def __call__(self, kind: str, *inputs: Operand | None, **attributes: Any) -> Value:
+        return self.several(kind, 1, *inputs, **attributes)[0]
 
-    def several(
-        self, kind: str, outputs: int, *inputs: Operand | None, domain: str = "", **attributes: Any
-    ) -> list[Value]:
+    def several(self, kind: str, outputs: int, *inputs: Operand | None, **attributes: Any) -> list[Value]:
         """An operator with more than one output."""
         from onnx import helper
 
         names = ["" if value is None else self.value(value).name for value in inputs]
         results = [f"{kind.lower()}_{next(self.numbers)}" for _ in range(outputs)]
-        self.nodes.append(helper.make_node(kind, names, results, domain=domain or None, **attributes))
+        self.nodes.append(helper.make_node(kind, names, results, **attributes))
         return [Value(self, name) for name in results]
 
     def value(self, operand: Operand) -> Value:

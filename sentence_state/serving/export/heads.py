@@ -9,7 +9,7 @@ import torch
 
 from ...heads import CRF, AdditiveAttention, Classifier
 from ...ops.crf import FORBIDDEN
-from .graph import FLOAT, INT64, Graph, Value
+from .graph import FLOAT, INT64, MOST, Graph, Value
 from .recurrence import Encoded, array
 
 
@@ -80,7 +80,7 @@ def make_chain(op: Graph, crf: CRF, words: Value) -> Chain:
         behind = op.concat([op.value(np.array([0, 0, 0, 0])), op.size(words, 1), op.value(np.array([0]))], 0)
         emission = op("Pad", emission, behind, np.float32(0))  # (B, N+1, K)
         edges = linear(op, words, crf.edge) + pairs.reshape(-1)  # (B, N, K*K)
-        edges = op("Pad", op.slice(edges, 1, np.iinfo(np.int64).max, 1), np.array([0, 0, 0, 0, 1, 0]), np.float32(0))
+        edges = op("Pad", op.slice(edges, 1, MOST, 1), np.array([0, 0, 0, 0, 1, 0]), np.float32(0))
         return Chain(emission, op.reshape(edges, 0, 0, K, K), end)
     emission = op("Pad", linear(op, words, crf.emission), np.array([0, 0, 0, 0, 1, 0]), np.float32(0))
     position = op("Range", np.array(0), op.squeeze(op.size(emission, 1), 0), np.array(1))
@@ -92,7 +92,7 @@ def make_chain(op: Graph, crf: CRF, words: Value) -> Chain:
 def forward(op: Graph, chain: Chain) -> tuple[Value, Value]:
     """Of every word and label, the greatest score of all ways there, and the log of their sum: both (B, N+1, K)."""
     first = op.squeeze(op.slice(chain.emission, 0, 1, 1), 1)
-    rest = op.slice(chain.emission, 1, np.iinfo(np.int64).max, 1)
+    rest = op.slice(chain.emission, 1, MOST, 1)
 
     def step(op: Graph, states: list[Value], inputs: list[Value]) -> tuple[list[Value], list[Value]]:
         transition = inputs[1] if len(inputs) > 1 else chain.transition

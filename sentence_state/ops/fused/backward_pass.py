@@ -1,210 +1,21 @@
-"""The two passes over all steps: buffers, cuBLAS's products and the kernels between them, in order.
-
-The forward pass keeps h and c of every step and the small tensors of the sentence; the backward pass computes the word
-products again, several steps in one product where sentences are short, and sums the weights' gradients the same way.
-"""
+"""The backward pass over all steps: it computes the word products again, several steps in one product where sentences
+are short, and sums the weights' gradients the same way."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
 
 import torch
 import triton
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..equations import Weights
 from .backward import backward_step, gather_neighbours
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, padded
-from .packing import pack, unpack
+from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns
+from .packing import unpack
+from .plan import Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
-# Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
-# as large as one group. The second number is for little memory.
-GROUP_ROWS = (16384, 2560)
-CHUNK_ROWS = 8192  # in the backward pass, products of several steps are joined up to about this many rows
-
-
+CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
-
-
-class Options(NamedTuple):
-    num_steps: int
-    sharp: bool
-    need_words: bool
-    need_sentence: bool
-    keep: int  # h and c of every keep-th step are kept for the backward pass, 1 or 2; 0: nothing is
-
-    @property
-    def kept_steps(self) -> int:
-        """Steps 0, keep, 2 keep, .. of all but the last."""
-        return -(-(self.num_steps - 1) // self.keep) if self.keep else 0
-
-
-class Saved(NamedTuple):
-    """What the backward pass reads besides x."""
-
-    first: Tensor  # (8 Hp, 3)
-    h: Tensor  # (kept steps M, Hp): for every group of sentences, the steps that are kept
-    c: Tensor  # the same
-    c_g: Tensor  # (T+1, B, Hp) float32
-    gh: Tensor  # (T+1, B, 2 Hp)
-    Q: Tensor  # (T, B, 10 Hp)
-    log_z: Tensor  # (T, B, Hp) float32
-    words: Tensor  # the packed weights
-    sentence: Tensor
-    vectors: Tensor
-
-
-class Tiling(NamedTuple):
-    """How a sentence and its units are cut into programs. Eight rows of 32 units are one warp's work: sums over them
-    need no shared memory, and each thread reads 16 bytes at a time."""
-
-    rows: int
-    tiles: int
-    unit_blocks: int
-
-    @classmethod
-    def of(cls, N: int, Hp: int, rows: int) -> Tiling:
-        rows = min(rows, triton.next_power_of_2(N))
-        return cls(rows, triton.cdiv(N, rows), triton.cdiv(Hp, 32))
-
-    def launch(self) -> dict[str, int]:
-        close = next((size for size in (4, 64) if self.tiles <= size), triton.next_power_of_2(self.tiles))
-        return {"ROWS": self.rows, "UNITS": 32, "CLOSE": close, "num_warps": max(1, self.rows // 8)}
-
-
-class Beside:
-    """Runs small products beside large ones while a graph is captured; in order otherwise, where launches cost more
-    than they would save."""
-
-    def __init__(self, x: Tensor) -> None:
-        capturing = x.is_cuda and torch.cuda.is_current_stream_capturing()
-        self.stream = torch.cuda.Stream() if capturing else None
-
-    def __call__(self) -> AbstractContextManager[object]:
-        if self.stream is None:
-            return nullcontext()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        return torch.cuda.stream(self.stream)
-
-    def join(self) -> None:
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
-
-
-def rows_of_dropout(mask: Tensor | None, Hp: int, x: Tensor) -> Tensor:
-    """A dropout mask as rows of Hp; x stands in for a missing one, and is not read."""
-    return x if mask is None else F.pad(mask.flatten(0, -2), (0, Hp - mask.shape[-1]))
-
-
-def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
-    """Kernels do not write at padding: buffers in which it could be read start at zero."""
-    return x.new_empty if lengths is None else x.new_zeros
-
-
-def groups(B: int, N: int, keep: int) -> list[slice]:
-    """Slices of the batch, of nearly equal size; all of it where nothing is kept."""
-    number = round(B * N / GROUP_ROWS[keep - 1]) if keep else 1
-    size = -(-B // min(B, max(1, number)))
-    return [slice(start, min(B, start + size)) for start in range(0, B, size)]
-
-
-def forward(
-    x: Tensor,
-    weights: Weights,
-    lengths: Tensor | None,
-    drop_h: Tensor | None,
-    drop_g: Tensor | None,
-    options: Options,
-) -> list[Tensor]:
-    """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
-    B, N, _ = x.shape
-    H, M, T, keep, K = len(weights.h_0), B * N, options.num_steps, options.keep, options.kept_steps
-    Hp = padded(H)
-    packed = pack(weights, x.dtype)
-    first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
-    words = blank(x, lengths)(M if options.need_words else 0, H)
-    h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
-    c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
-    gh = x.new_empty(T + 1, B, 2 * Hp)
-    Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
-    c_g[0] = packed.c_0
-    gh[0].view(B, 2, Hp).copy_(packed.h_0)
-    drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
-    tiling, beside = Tiling.of(N, Hp, rows=8 if N <= 64 else 16), Beside(x)
-    for group in groups(B, N, keep):
-        rows = slice(group.start * N, group.stop * N)
-        b, m = group.stop - group.start, rows.stop - rows.start
-        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
-        spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
-        cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
-        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t())
-        xi = x.new_zeros(m, 3 * Hp)
-        P = x.new_empty(m, BLOCKS * Hp)
-        partial = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
-        counter = x.new_zeros(b, tiling.unit_blocks, dtype=torch.int32)
-        of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
-        for t in range(T):
-            last = t == T - 1
-            with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
-            with beside():
-                torch.addmm(packed.b, gh[t, group], packed.sentence.t(), out=Q[t, group])
-            product = P
-            if t and with_words:
-                torch.mm(xi, packed.W.t(), out=P)
-            elif t:
-                product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
-            beside.join()
-            forward_step[(tiling.tiles, tiling.unit_blocks, b)](
-                product,
-                first,
-                x_term,
-                Q[t, group],
-                cells[t - 1] if t else xi,
-                packed.c_0,
-                c_g[t, group],
-                xi if last else cells[t],
-                words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
-                xi,
-                c_g[t + 1, group],
-                gh[t + 1, group],
-                log_z[t, group],
-                partial,
-                counter,
-                of_lengths,
-                *of_drops,
-                N,
-                Hp,
-                product.shape[1],
-                H if last else Hp,
-                tiling.tiles,
-                FIRST=t == 0,
-                LAST=last,
-                NEED_WORDS=with_words,
-                NEED_SENTENCE=with_sentence,
-                STORE_H=last or (keep > 0 and t % keep == 0),
-                STORE_XI=not last,
-                X_TERM=True,
-                SHARP=options.sharp,
-                FAST=x.dtype.itemsize == 2,
-                DROP=drop_h is not None and not last,
-                RAGGED=lengths is not None,
-                **tiling.launch(),
-            )
-    sentences = B if options.need_sentence else 0
-    outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
-    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if keep else [])
-
-
-def of_group(
-    group: slice, rows: slice, lengths: Tensor | None, drops: tuple[Tensor, Tensor], x: Tensor
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The lengths and dropout masks of one group; x stands in where there are none, and is not read."""
-    drop_h, drop_g = drops
-    return x if lengths is None else lengths[group], (x, x) if drop_h is x else (drop_h[rows], drop_g[group])
 
 
 def backward(

@@ -1,0 +1,100 @@
+"""The forward pass over all steps: buffers, cuBLAS's products and the kernel between them, in order. For the backward
+pass it keeps h and c of every step, or of every second one, and the small tensors of the sentence."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..equations import Weights
+from .forward import forward_step
+from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded
+from .packing import pack
+from .plan import Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+
+
+def forward(
+    x: Tensor,
+    weights: Weights,
+    lengths: Tensor | None,
+    drop_h: Tensor | None,
+    drop_g: Tensor | None,
+    options: Options,
+) -> list[Tensor]:
+    """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
+    B, N, _ = x.shape
+    H, M, T, keep, K = len(weights.h_0), B * N, options.num_steps, options.keep, options.kept_steps
+    Hp = padded(H)
+    packed = pack(weights, x.dtype)
+    first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
+    words = blank(x, lengths)(M if options.need_words else 0, H)
+    h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
+    c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
+    gh = x.new_empty(T + 1, B, 2 * Hp)
+    Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
+    c_g[0] = packed.c_0
+    gh[0].view(B, 2, Hp).copy_(packed.h_0)
+    drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
+    tiling, beside = Tiling.of(N, Hp, rows=8 if N <= 64 else 16), Beside(x)
+    for group in groups(B, N, keep):
+        rows = slice(group.start * N, group.stop * N)
+        b, m = group.stop - group.start, rows.stop - rows.start
+        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
+        spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
+        cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
+        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t())
+        xi = x.new_zeros(m, 3 * Hp)
+        P = x.new_empty(m, BLOCKS * Hp)
+        partial = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
+        counter = x.new_zeros(b, tiling.unit_blocks, dtype=torch.int32)
+        of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
+        for t in range(T):
+            last = t == T - 1
+            with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
+            with beside():
+                torch.addmm(packed.b, gh[t, group], packed.sentence.t(), out=Q[t, group])
+            product = P
+            if t and with_words:
+                torch.mm(xi, packed.W.t(), out=P)
+            elif t:
+                product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
+            beside.join()
+            forward_step[(tiling.tiles, tiling.unit_blocks, b)](
+                product,
+                first,
+                x_term,
+                Q[t, group],
+                cells[t - 1] if t else xi,
+                packed.c_0,
+                c_g[t, group],
+                xi if last else cells[t],
+                words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
+                xi,
+                c_g[t + 1, group],
+                gh[t + 1, group],
+                log_z[t, group],
+                partial,
+                counter,
+                of_lengths,
+                *of_drops,
+                N,
+                Hp,
+                product.shape[1],
+                H if last else Hp,
+                tiling.tiles,
+                FIRST=t == 0,
+                LAST=last,
+                NEED_WORDS=with_words,
+                NEED_SENTENCE=with_sentence,
+                STORE_H=last or (keep > 0 and t % keep == 0),
+                STORE_XI=not last,
+                X_TERM=True,
+                SHARP=options.sharp,
+                FAST=x.dtype.itemsize == 2,
+                DROP=drop_h is not None and not last,
+                RAGGED=lengths is not None,
+                **tiling.launch(),
+            )
+    sentences = B if options.need_sentence else 0
+    outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
+    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if keep else [])
