@@ -69,17 +69,33 @@ def fit(
         torch.random.fork_rng([device] if device.type == "cuda" else []),
         ctrl_c_requests_stop(only_once=processes.many) as stop,
     ):
-        torch.manual_seed(config.seed)
-        loop = Loop(model, splits, config, run, device, stop, progress, processes)
-        if run is not None and resume and not processes.on_first(lambda: run_folder.is_new(run)):
-            loop.resume(run)
-        elif run is not None:
-            processes.on_first(lambda: run_folder.start_run(run, model, splits, config))
-            loop.save()
-        try:
-            return loop.run_to_end()
-        finally:
-            model.embedding.words.sparse = False
+        # In a frame of its own: DDP has to be gone when the processes part. Else it is the last to hold their group,
+        # and ends gloo's threads while it holds Python's lock, which they may be waiting for: nobody would go on.
+        return train(model, splits, config, run, resume, device, stop, progress, processes)
+
+
+def train(
+    model: Model,
+    splits: Splits,
+    config: TrainingConfig,
+    run: Path | None,
+    resume: bool,
+    device: torch.device,
+    stop: StopRequest,
+    progress: Callable[[Progress], None] | None,
+    processes: Processes,
+) -> TrainingResult:
+    torch.manual_seed(config.seed)
+    loop = Loop(model, splits, config, run, device, stop, progress, processes)
+    if run is not None and resume and not processes.on_first(lambda: run_folder.is_new(run)):
+        loop.resume(run)
+    elif run is not None:
+        processes.on_first(lambda: run_folder.start_run(run, model, splits, config))
+        loop.save()
+    try:
+        return loop.run_to_end()
+    finally:
+        model.embedding.words.sparse = False
 
 
 class Loop:

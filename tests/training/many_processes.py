@@ -39,12 +39,15 @@ def train(case: str, **options):
     return model, result
 
 
-def in_many(size: int, work: Callable[[int], None]) -> None:
-    """Fork as torchrun does: a rank for each, and a port to meet at."""
+def free_port() -> int:
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
-        port = place.getsockname()[1]
-    children = []
+        return place.getsockname()[1]
+
+
+def in_many(size: int, work: Callable[[int], None]) -> None:
+    """Fork as torchrun does: a rank for each, and a port to meet at."""
+    port, children = free_port(), []
     for rank in range(size):
         children.append(os.fork())
         if children[-1] == 0:

@@ -1,6 +1,8 @@
 """Many processes train one model: the same weights as by one, nothing lost when one is killed."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +19,15 @@ needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 def run_module(name: str, *arguments: object, timeout: int = 240) -> str:
     """A module of tests as a process of its own, which may fork: torch has no threads there."""
     command = [sys.executable, "-m", f"tests.training.{name}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            out, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # what it has forked too
+            raise
+    assert process.returncode == 0, out + errors
+    return out
 
 
 @needs_fork
@@ -32,6 +40,11 @@ def test_many_processes_give_the_weights_of_one(tmp_path):
         assert differences["losses"] < 1e-5, case
         assert differences["between processes"] == 0, case
         assert differences["same scores"], case
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux's scheduler")
+def test_processes_part_without_waiting_for_threads_that_wait_for_them(tmp_path):
+    run_module("parting_often", tmp_path, 40)
 
 
 @needs_fork
