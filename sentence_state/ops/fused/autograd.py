@@ -3,6 +3,7 @@ torch.compile and torch.export see one node."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from . import backward_pass, forward_pass
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, padded
 from .plan import Options, Saved
 
+WEIGHTS = ", ".join(f"Tensor {name}" for name in Weights._fields)
+MASKS = "Tensor? lengths, Tensor? drop_h, Tensor? drop_g"
+OPTIONS = "SymInt num_steps, bool sharp, bool need_words, bool need_sentence, SymInt keep"  # those of plan.Options
 KEEP = {"normal": 1, "low": 2}  # which steps the backward pass finds; the others it computes again
 
 
@@ -36,62 +40,26 @@ def fused_recurrence(
     return State(h, h, g[:, None], c_g[:, None])
 
 
-@torch.library.custom_op("sentence_state::recurrence", mutates_args=())
-def recurrence_op(
-    x: Tensor,
-    W: Tensor,
-    U: Tensor,
-    V: Tensor,
-    b: Tensor,
-    sentence_W: Tensor,
-    sentence_U: Tensor,
-    sentence_U_f: Tensor,
-    sentence_b: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    lengths: Tensor | None,
-    drop_h: Tensor | None,
-    drop_g: Tensor | None,
-    num_steps: int,
-    sharp: bool,
-    need_words: bool,
-    need_sentence: bool,
-    keep: int,
-) -> list[Tensor]:
-    weights = Weights(W, U, V, b, sentence_W, sentence_U, sentence_U_f, sentence_b, h_0, c_0)
-    options = Options(num_steps, sharp, need_words, need_sentence, keep)
+@torch.library.custom_op(
+    "sentence_state::recurrence",
+    mutates_args=(),
+    schema=f"(Tensor x, {WEIGHTS}, {MASKS}, {OPTIONS}) -> Tensor[]",
+)
+def recurrence_op(x: Tensor, *arguments: Any) -> list[Tensor]:
+    weights, (lengths, drop_h, drop_g), options = parted(arguments)
     return forward_pass.forward(x, weights, lengths, drop_h, drop_g, options)
 
 
 @recurrence_op.register_fake
-def _(
-    x: Tensor,
-    W: Tensor,
-    U: Tensor,
-    V: Tensor,
-    b: Tensor,
-    sentence_W: Tensor,
-    sentence_U: Tensor,
-    sentence_U_f: Tensor,
-    sentence_b: Tensor,
-    h_0: Tensor,
-    c_0: Tensor,
-    lengths: Tensor | None,
-    drop_h: Tensor | None,
-    drop_g: Tensor | None,
-    num_steps: int,
-    sharp: bool,
-    need_words: bool,
-    need_sentence: bool,
-    keep: int,
-) -> list[Tensor]:
+def _(x: Tensor, *arguments: Any) -> list[Tensor]:
+    weights, _, options = parted(arguments)
     B, N, D = x.shape
-    H, T, M = len(h_0), num_steps, B * N
-    Hp, sentences = padded(H), B if need_sentence else 0
-    outputs = [x.new_empty(B if need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
-    if not keep:
+    H, T, M = len(weights.h_0), options.num_steps, B * N
+    Hp, sentences = padded(H), B if options.need_sentence else 0
+    outputs = [x.new_empty(B if options.need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
+    if not options.keep:
         return outputs
-    kept = Options(num_steps, sharp, need_words, need_sentence, keep).kept_steps
+    kept = options.kept_steps
     return outputs + list(
         Saved(
             first=x.new_empty(BLOCKS * Hp, 3),
@@ -108,62 +76,48 @@ def _(
     )
 
 
-@torch.library.custom_op("sentence_state::recurrence_backward", mutates_args=())
+def parted(arguments: Sequence[Any]) -> tuple[Weights, Sequence[Any], Options]:
+    """What follows x in the operator's schema."""
+    count = len(Weights._fields)
+    return Weights(*arguments[:count]), arguments[count : count + 3], Options(*arguments[count + 3 :])
+
+
+@torch.library.custom_op(
+    "sentence_state::recurrence_backward",
+    mutates_args=(),
+    schema=f"(Tensor? dh, Tensor? dg, Tensor? dc_g, Tensor x, Tensor[] saved, {MASKS}, SymInt H, {OPTIONS},"
+    " ScalarType dtype) -> Tensor[]",
+)
 def recurrence_backward_op(
-    dh: Tensor | None,
-    dg: Tensor | None,
-    dc_g: Tensor | None,
-    x: Tensor,
-    saved: list[Tensor],
-    lengths: Tensor | None,
-    drop_h: Tensor | None,
-    drop_g: Tensor | None,
-    H: int,
-    num_steps: int,
-    sharp: bool,
-    need_words: bool,
-    need_sentence: bool,
-    keep: int,
-    dtype: torch.dtype,
+    dh: Tensor | None, dg: Tensor | None, dc_g: Tensor | None, x: Tensor, saved: list[Tensor], *arguments: Any
 ) -> list[Tensor]:
-    options = Options(num_steps, sharp, need_words, need_sentence, keep)
-    return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
+    lengths, drop_h, drop_g, H, *options, dtype = arguments
+    return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, Options(*options), dtype)
 
 
 @recurrence_backward_op.register_fake
 def _(
-    dh: Tensor | None,
-    dg: Tensor | None,
-    dc_g: Tensor | None,
-    x: Tensor,
-    saved: list[Tensor],
-    lengths: Tensor | None,
-    drop_h: Tensor | None,
-    drop_g: Tensor | None,
-    H: int,
-    num_steps: int,
-    sharp: bool,
-    need_words: bool,
-    need_sentence: bool,
-    keep: int,
-    dtype: torch.dtype,
+    dh: Tensor | None, dg: Tensor | None, dc_g: Tensor | None, x: Tensor, saved: list[Tensor], *arguments: Any
 ) -> list[Tensor]:
+    H, dtype = arguments[3], arguments[-1]
     D = x.shape[2]
     shapes = [(7 * H, 3 * H), (7 * H, D), (7 * H, H), (7 * H,), (3 * H, H), (2 * H, H), (H, H), (3 * H,), (H,), (H,)]
     return [torch.empty_like(x), *(x.new_empty(shape, dtype=dtype) for shape in shapes)]
 
 
 def keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    x, W, h_0, lengths, drop_h, drop_g = (inputs[place] for place in (0, 1, 9, 11, 12, 13))
-    ctx.save_for_backward(x, lengths, drop_h, drop_g, *output[3:])
+    x, *arguments = inputs
+    weights, masks, options = parted(arguments)
+    ctx.save_for_backward(x, *masks, *output[3:])
     ctx.set_materialize_grads(False)  # else what is kept for the backward pass would get gradients of zeros
-    ctx.H, ctx.options, ctx.dtype = len(h_0), inputs[14:19], W.dtype
+    ctx.H, ctx.options, ctx.dtype = len(weights.h_0), options, weights.W.dtype
 
 
 def backward(ctx: Any, gradients: list[Tensor]) -> tuple[Tensor | None, ...]:
-    x, lengths, drop_h, drop_g, *saved = ctx.saved_tensors
+    x, *kept = ctx.saved_tensors
+    masks, saved = kept[:3], kept[3:]
     given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
-    found = recurrence_backward_op(*given, x, saved, lengths, drop_h, drop_g, ctx.H, *ctx.options, ctx.dtype)
+    found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype)
     return *found, *[None] * 8
 
 
