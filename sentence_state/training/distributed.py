@@ -106,6 +106,8 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
     store = PrefixStore(f"start {restarts()}", store)  # torchrun's store still has the addresses of dead processes
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    # Held, to be the last to go: its end lets gloo's threads have Python's lock, the group's does from torch 2.8 on.
+    gloo = dist.group.WORLD._get_backend(torch.device("cpu"))  # type: ignore[union-attr]  # noqa: F841
     try:
         yield Processes(rank, size)
     except BaseException:

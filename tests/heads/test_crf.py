@@ -430,7 +430,7 @@ class Decode(nn.Module):
 
 
 def exported_decode(crf):
-    batch, size = torch.export.Dim("batch", min=1), torch.export.Dim("size", min=1)
+    batch, size = torch.export.Dim("batch", min=1, max=512), torch.export.Dim("size", min=1, max=512)
     example = torch.randn(3, 7, H), torch.tensor([7, 2, 5])
     return torch.export.export(Decode(crf), example, dynamic_shapes=({0: batch, 1: size}, {0: batch}), strict=False)
 
