@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..data.batching import Batch
+from ..data.errors import DataError
 from ..data.example import Example
 from ..models import Decoded, Model
 from .config import TrainingConfig
@@ -97,8 +98,12 @@ def fully_shard(wrapped: nn.Module, device: torch.device, size: int) -> None:
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(device.type, (size,))
-    fully_shard(wrapped.model.embedding.words, mesh=mesh)  # type: ignore[union-attr, arg-type]
-    fully_shard(wrapped, mesh=mesh)
+    for module in (wrapped.model.embedding.words, wrapped):  # type: ignore[union-attr]
+        sharded: Any = fully_shard(module, mesh=mesh)  # type: ignore[arg-type]
+        if device.type == "cpu":  # gloo takes the sum for the mean, in torch 2.7 and 2.8 at least
+            if not hasattr(sharded, "set_force_sum_reduction_for_comms"):
+                raise DataError(f"--shard on CPUs needs torch 2.8 or later, this is {torch.__version__}")
+            sharded.set_force_sum_reduction_for_comms(True)
 
 
 def gathered(gradient: Tensor, size: int) -> Tensor:

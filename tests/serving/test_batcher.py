@@ -78,15 +78,16 @@ def test_sentences_of_similar_length_are_computed_together_the_oldest_first(mode
 
 
 def test_a_sentence_waits_for_company_but_not_longer_than_it_may(model):
-    batcher = make(model, max_wait_ms=300, max_batch=3)
+    batcher = make(model, max_wait_ms=2000, max_batch=3)
     start = time.monotonic()
     futures = [batcher.submit([of_length(2)]) for _ in range(3)]
     for future in futures:
         future.result(10)
-    assert time.monotonic() - start < 0.25  # three are a full batch: nobody waits on
+    full = time.monotonic()
+    assert full - start < 1.9  # three are a full batch: nobody waits on
     batcher.submit([of_length(2)]).result(10)
     assert model.batches == [[2, 2, 2], [2]]
-    assert 0.3 <= time.monotonic() - start < 5
+    assert 2 <= time.monotonic() - full < 8
     batcher.close()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
 from sentence_state.training import TrainingConfig, fit
@@ -25,10 +26,17 @@ CASES = {
     "tagger": (SequenceTagger, {"characters": "CNN"}, {}, 2),
     "joint, sparse words": (JointModel, {}, {"lazy_words": True}, 2),
     "joint, three processes, in pieces": (JointModel, {}, {"lazy_words": True, "micro_batches": 2}, 3),
-    "weights that are not used": (TextClassifier, {"num_steps": 1, "readout": "attention"}, {"l2": 0.0}, 2),
-    "sharded": (JointModel, {"characters": "CNN"}, {"shard": True}, 2),
-    "sharded, in pieces": (SequenceTagger, {}, {"shard": True, "micro_batches": 4}, 2),
+    "weights that are not used": (  # slowly: a bias of the attention has gradients near 0, which Adam enlarges
+        TextClassifier,
+        {"num_steps": 1, "readout": "attention"},
+        {"l2": 0.0, "learning_rate": 0.001},
+        2,
+    ),
 }
+CAN_SHARD = hasattr(FSDPModule, "set_force_sum_reduction_for_comms")  # on CPUs: from torch 2.8 on
+if CAN_SHARD:
+    CASES["sharded"] = (JointModel, {"characters": "CNN"}, {"shard": True}, 2)
+    CASES["sharded, in pieces"] = (SequenceTagger, {}, {"shard": True, "micro_batches": 4}, 2)
 
 
 def train(case: str, **options):

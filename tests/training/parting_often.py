@@ -44,6 +44,7 @@ def main(folder: Path, runs: int) -> None:
             fit(TextClassifier.from_examples(data.train, small()), data, CONFIG, folder / str(run))
 
     in_many(2, work)
+    print("parted", runs, "times")
 
 
 if __name__ == "__main__":

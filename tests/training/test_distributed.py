@@ -12,6 +12,8 @@ import pytest
 
 from sentence_state.data.batching import share_of
 
+from .many_processes import CAN_SHARD
+
 ROOT = Path(__file__).parents[2]
 needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 
@@ -27,13 +29,13 @@ def run_module(name: str, *arguments: object, timeout: int = 240) -> str:
             os.killpg(process.pid, signal.SIGKILL)  # what it has forked too
             raise
     assert process.returncode == 0, out + errors
-    return out
+    return out.splitlines()[-1]  # the gloo of torch 2.8 prints too
 
 
 @needs_fork
 def test_many_processes_give_the_weights_of_one(tmp_path):
     found = json.loads(run_module("many_processes", tmp_path))
-    assert len(found) >= 7
+    assert len(found) == 5 + 2 * CAN_SHARD
     for case, differences in found.items():
         assert differences["steps"] >= 50
         assert differences["weights"] < 1e-5, case  # float32
@@ -50,6 +52,8 @@ def test_processes_part_without_waiting_for_threads_that_wait_for_them(tmp_path)
 @needs_fork
 @pytest.mark.parametrize(("kills", "kind", "epochs", "places"), [(20, "dense and sparse", 6, 5), (3, "shard", 2, 2)])
 def test_twenty_kills_across_two_processes_lose_nothing(kills, kind, epochs, places, tmp_path):
+    if kind == "shard" and not CAN_SHARD:
+        pytest.skip("FSDP2 on CPUs needs torch 2.8")
     killed, on_disk = run_module("killed_together", tmp_path, kills, kind).split()  # compares with a run never killed
     assert killed == on_disk
     starts = (tmp_path / "killed.starts").read_text().splitlines()
