@@ -315,8 +315,8 @@ class Tune:
     sentence-state tune mr --data-dir data --embeddings glove.txt --encoders S-LSTM BiLSTM --jobs 4
     """
 
-    data: Positional[Annotated[str, arg(metavar="SET")]]
-    """mr, fdu/<domain>, conll2003, ewt, ..."""
+    data: Positional[Annotated[tuple[str, ...], arg(metavar="SET [SET ...]", help_behavior_hint="")]]
+    """mr, fdu/<domain>, conll2003, ewt, ...; several get one setting, by their mean dev score. fdu: all 16 of them."""
     encoders: Annotated[tuple[str, ...], arg(metavar="NAME")] = ("S-LSTM", "BiLSTM")
     data_dir: Folder = None
     """Where the set is; smoke runs do without."""
@@ -328,12 +328,15 @@ class Tune:
     """Of each encoder."""
     together: Annotated[int, arg(metavar="N")] = 6
     """Trials of an encoder that are asked for at once, and can run side by side."""
+    prune: Switch = False
+    """Run all of these on a quarter of the sets first, of a single set for a quarter of the epochs, and only the better
+    half of each encoder to the end."""
     seeds: Annotated[int, arg(metavar="N")] = 1
     """Runs of every trial; their mean dev score counts."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Of the search."""
     settings: Annotated[str, arg(metavar="NAME")] = "paper"
-    """What is not searched: a preset (paper, best, fast)."""
+    """What is not searched: a preset (paper, best, fast), or a folder of settings."""
     jobs: Annotated[int, arg(metavar="N")] = 1
     device: Annotated[str, arg(metavar="NAME")] = "auto"
     smoke: Switch = False

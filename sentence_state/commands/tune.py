@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..data.benchmarks import SOURCES
 from ..encoders import ENCODERS
 from ..experiments.experiment import slug
 from ..experiments.material import Place
-from ..experiments.tuning import Search
+from ..experiments.tuning import Search, task_of
 from ..experiments.tuning import tune as search_settings
 from ..experiments.workers import Crew
 from .console import make_console
@@ -21,10 +22,12 @@ def tune(flags: Tune) -> int:
     check(flags)
     console = make_console()
     plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, (flags.settings,))
-    task = plan.data(flags.data).task
     folder = flags.out or Path("runs/smoke/tuned" if flags.smoke else "results/tuned")
     crew = Crew(flags.jobs, Place(flags.data_dir, flags.embeddings, str(check_device(flags.device))))
-    search = Search(flags.data, flags.encoders, flags.trials, flags.together, flags.seed, flags.settings)
+    search = Search(
+        sets_of(flags.data), flags.encoders, flags.trials, flags.together, flags.seed, flags.settings, flags.prune
+    )
+    task = task_of(search, plan)
     mark = "SMOKE RUN, NOT A RESULT: " if flags.smoke else ""
     for encoder, trial in search_settings(search, plan, folder, crew, console.print).items():
         chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
@@ -35,7 +38,15 @@ def tune(flags: Tune) -> int:
     return 0
 
 
+def sets_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """fdu stands for the 16 sets."""
+    groups = [[one for one in SOURCES if one.startswith("fdu/")] if name == "fdu" else [name] for name in names]
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
 def check(flags: Tune) -> None:
+    if not flags.data:
+        raise UsageError(f"on what is to be tuned? {', '.join(name for name in SOURCES if name != 'ptb/02-21')} or fdu")
     if find_spec("optuna") is None:
         raise UsageError('tune needs Optuna: pip install "sentence-state[experiments]"')
     for name in ("trials", "together", "seeds", "jobs"):

@@ -17,7 +17,7 @@ from ..data.word_vectors import read_word_vectors
 from ..training.run_folder import describe_data
 
 SAMPLE = {"sample/label": "classification", "sample/tags": "tagging"}
-KEPT_IN_MEMORY = 4  # sets a process
+KEPT_IN_MEMORY = 20  # sets a process: the 16 and some more, which take turns in a search; tens of megabytes each
 
 
 @dataclass(frozen=True)

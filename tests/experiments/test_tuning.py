@@ -1,21 +1,44 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.cli import main
+from sentence_state.data.errors import DataError
+from sentence_state.experiments import experiment
 from sentence_state.experiments.experiment import Plan, configure
-from sentence_state.experiments.tuning import Search, Trial, best_of, space_of, tune
+from sentence_state.experiments.material import Data
+from sentence_state.experiments.runs import Run
+from sentence_state.experiments.tuning import Search, Trial, best_of, better_half, make_trial, score_of, space_of, tune
 from sentence_state.experiments.workers import Crew
 
-SEARCH = Search("mr", ("S-LSTM", "BiLSTM"), trials=5, together=2)
+SEARCH = Search(("mr",), ("S-LSTM", "BiLSTM"), trials=5, together=2)
 PLAN = Plan(seeds=1, smoke=True)
+
+
+def test_all_16_sets_have_a_name_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", "fdu", "--smoke", "--trials", "1", "--encoders", "BiLSTM", "--device", "cpu"]) == 0
+    chosen = json.loads((tmp_path / "runs/smoke/tuned/classification/bilstm.json").read_text())
+    assert len(chosen["data"]) == 16
+    assert (chosen["data"][0], chosen["seeds"]) == ("fdu/books", 1)
 
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuned")
     return folder, tune(SEARCH, PLAN, folder, Crew(), lambda line: None)
+
+
+def longer(shrink):
+    """Smoke runs of five epochs, so that a quarter of them is not all."""
+
+    def shrunk(model, training):
+        model, training = shrink(model, training)
+        return model, replace(training, epochs=5)
+
+    return shrunk
 
 
 def trials_of(folder):
@@ -54,6 +77,67 @@ def test_a_search_that_was_killed_asks_for_the_same_trials_and_repeats_none(tune
     assert len(keys) == len(set(keys)) == len(lines)
 
 
+def test_sets_that_are_tuned_together_get_one_setting_by_their_mean_dev_score():
+    search = replace(SEARCH, data=("fdu/books", "fdu/dvd"))
+    trial = make_trial(search, Plan(seeds=2), "S-LSTM", 0, {"dropout": 0.3})
+    assert [(run.data.name, run.seed) for run in trial.runs] == [
+        ("fdu/books", 0), ("fdu/books", 1), ("fdu/dvd", 0), ("fdu/dvd", 1),
+    ]  # fmt: skip
+    assert {run.model.dropout for run in trial.runs} == {0.3}
+    dev = dict(zip((run.key() for run in trial.runs), (0.8, 0.9, 0.6, 0.7), strict=True))
+    records = {key: {"key": key, "dev": {"score": score}} for key, score in dev.items()}
+    assert score_of(trial.runs, records) == pytest.approx(75.0)
+    assert score_of(trial.runs, dict(list(records.items())[:3])) is None
+
+
+def test_the_first_look_is_at_a_quarter_of_the_sets_or_of_the_epochs():
+    training = TrainingConfig(epochs=15)
+    runs = tuple(Run(Data(f"fdu/{name}"), training=training) for name in ("books", "dvd", "music", "imdb", "mr"))
+    assert Trial("S-LSTM", 0, {}, runs).first_look() == list(runs[:2])
+    (short,) = Trial("S-LSTM", 0, {}, runs[:1]).first_look()
+    assert short == replace(runs[0], training=replace(training, epochs=4))
+
+
+def test_the_better_half_of_each_encoder_goes_on():
+    looks = [81.0, 83.0, 82.0, None, 83.0]
+    own = [Trial("S-LSTM", number, {}, (), look=look) for number, look in enumerate(looks)]
+    others = [Trial("BiLSTM", number, {}, (), look=look) for number, look in enumerate([70.0, 71.0])]
+    kept = [(trial.encoder, trial.number) for trial in better_half([*own, *others])]
+    assert kept == [("S-LSTM", 1), ("S-LSTM", 4), ("S-LSTM", 2), ("BiLSTM", 1)]
+
+
+def test_what_is_pruned_is_never_run_to_the_end_and_never_the_best(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "shrink", longer(experiment.shrink))
+    search = replace(SEARCH, trials=6, together=4, prune=True)
+    best = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
+    records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    epochs = {record["key"]: record["run"]["training"]["epochs"] for record in records}
+    trials = trials_of(tmp_path)
+    assert [trial["encoder"] for trial in trials] == ["S-LSTM"] * 6 + ["BiLSTM"] * 6
+    for encoder in search.encoders:
+        own = [trial for trial in trials if trial["encoder"] == encoder]
+        to_the_end = [trial for trial in own if trial["dev"] is not None]
+        assert len(to_the_end) == 3  # two of the first four, one of the two after them
+        assert {epochs[key] for trial in to_the_end for key in trial["runs"]} == {5}
+        assert all(key not in epochs for trial in own if trial["dev"] is None for key in trial["runs"])
+        assert all(trial["first_look"] is not None for trial in own)
+        assert best[encoder].score == max(trial["dev"] for trial in to_the_end)
+    assert sorted(epochs.values()) == [2] * 12 + [5] * 6
+    settings = json.loads((tmp_path / "classification" / "bilstm.json").read_text())
+    assert (settings["trials"], settings["pruned"], settings["seeds"]) == (6, 3, 1)
+    again = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
+    assert {encoder: trial.options for encoder, trial in again.items()} == {e: t.options for e, t in best.items()}
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == len(records)
+
+
+def test_what_was_chosen_on_other_sets_is_not_written_over(tuned, tmp_path):
+    folder, _ = tuned
+    before = (folder / "classification" / "s-lstm.json").read_text()
+    with pytest.raises(DataError, match="were chosen on mr; --out names a folder for others"):
+        tune(replace(SEARCH, data=("fdu/books",)), PLAN, folder, Crew(), lambda line: None)
+    assert (folder / "classification" / "s-lstm.json").read_text() == before
+
+
 def test_a_trial_that_failed_is_never_the_best():
     trials = [Trial("S-LSTM", n, {}, (), score) for n, score in enumerate([None, 80.0, 82.0, 82.0, None])]
     assert best_of(trials)["S-LSTM"].number == 2
@@ -74,6 +158,8 @@ def test_the_space_holds_fields_of_the_configs_only():
         (["mr", "--smoke", "--trials", "0"], "--trials must be 1 or more, got 0"),
         (["mr", "--smoke", "--encoders", "GRU"], "got 'GRU'"),
         (["imdb", "--smoke"], "imdb: no such set"),
+        (["--smoke"], "on what is to be tuned?"),
+        (["fdu/books", "ewt", "--smoke"], "fdu/books (classification), ewt (tagging)"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(arguments, message, capsys, tmp_path, monkeypatch):
