@@ -46,7 +46,7 @@ def paired_bootstrap(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> f
             drawn = draw_with_replacement(rng, min(CHUNK, samples - start), size)
             change = score_of_sums(drawn @ first) - score_of_sums(drawn @ second)
             differences[start : start + CHUNK] += change / len(strata)
-    below, above = (differences <= 0).sum(), (differences >= 0).sum()
+    below, above = (differences <= EQUAL).sum(), (differences >= -EQUAL).sum()
     return float(min(1.0, 2 * (1 + min(below, above)) / (1 + samples)))
 
 

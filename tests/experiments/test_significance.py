@@ -38,6 +38,14 @@ def test_paired_bootstrap_comes_near_a_loop_that_draws_sentences():
 
 
 @pytest.mark.parametrize("test", [paired_bootstrap, approximate_randomisation])
+def test_ties_are_ties_whatever_the_mean_over_seeds_rounds_to(test):
+    rng = np.random.default_rng(0)
+    sums = [np.stack([rng.binomial(10, share, 30), *[np.full(30, 10)] * 2], axis=1) for share in (0.84, 0.8)]
+    means = [counts / 10 for counts in sums]  # tenths are no binary numbers
+    assert test([tuple(means)], samples=3000) == test([tuple(counts.astype(float) for counts in sums)], samples=3000)
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, approximate_randomisation])
 def test_a_clear_difference_is_significant_and_none_is_not(test):
     rng = np.random.default_rng(0)
     good, bad = (accuracy_counts(rng.random(400) < share) for share in (0.9, 0.7))
