@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ HEARTBEAT, EXPIRY = 10.0, 120.0  # seconds
 
 
 class Store:
-    """What was finished, by key; where a key comes twice, the later line counts unless it is a failure."""
+    """What was finished, by key; where a key comes twice, the later line counts unless it says less: a failure, or a
+    result without test scores."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / RUNS
@@ -40,7 +42,7 @@ class Store:
         self._read_to += len(whole)
         for line in whole.splitlines():
             record = parse(line)
-            if record and not ("error" in record and record["key"] in self._records):
+            if record and not says_less(record, self._records.get(record["key"])):
                 self._records[record["key"]] = record
         return self._records
 
@@ -82,12 +84,8 @@ class Store:
 
     def now(self) -> float:
         """The time as the shared folder's clock has it, which touches the claims of all machines."""
-        probe = self.folder / CLAIMS / f".now-{os.getpid()}"
-        probe.touch()
-        try:
-            return probe.stat().st_mtime
-        finally:
-            probe.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=self.folder / CLAIMS, prefix=".now-") as probe:
+            return os.fstat(probe.fileno()).st_mtime
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -130,6 +128,10 @@ def parse(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) and isinstance(record.get("key"), str) else None
+
+
+def says_less(record: dict[str, Any], other: dict[str, Any] | None) -> bool:
+    return other is not None and ("error" in record or ("test" in other and "test" not in record))
 
 
 def ends_inside_a_line(file: IO[bytes]) -> bool:

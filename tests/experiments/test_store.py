@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -38,6 +39,35 @@ def test_a_failure_never_hides_a_result(tmp_path):
     store.append(record("a", score=1))
     store.append(record("a", error="out of memory"))
     assert store.records()["a"] == Store(tmp_path).records()["a"] == record("a", score=1)
+
+
+def test_a_line_without_test_scores_never_hides_one_with_them(tmp_path):
+    store = Store(tmp_path)
+    store.append(record("a", dev=1, test=2))
+    store.append(record("a", dev=1))  # of another machine, put into the same file
+    assert store.records()["a"] == Store(tmp_path).records()["a"] == record("a", dev=1, test=2)
+    store.append(record("a", dev=3, test=4))
+    assert store.records()["a"] == record("a", dev=3, test=4)
+
+
+def test_machines_with_the_same_process_number_ask_for_the_time_at_once(tmp_path):
+    store, other = Store(tmp_path), Store(tmp_path)
+    times = []
+
+    def ask(stopped):
+        while not stopped.is_set():
+            other.now()
+
+    stopped = threading.Event()
+    thread = threading.Thread(target=ask, args=(stopped,))
+    thread.start()
+    try:
+        times = [store.now() for _ in range(2000)]
+    finally:
+        stopped.set()
+        thread.join()
+    assert times == sorted(times)
+    assert list((tmp_path / CLAIMS).iterdir()) == []
 
 
 def test_a_claim_keeps_others_away_until_it_is_given_back(tmp_path):
