@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ..data.benchmarks import SOURCES, is_here
+from ..data.errors import DataError
 from ..data.vector_archives import write_archive
 from ..experiments.catalogue import NAMES, Target, about, find
 from ..experiments.experiment import Plan
@@ -115,7 +116,8 @@ def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console
     asked = {target.name for target in targets}
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
-    document = make_report([find(name, plan) for name in (*NAMES, *own.values())], records, plan.smoke)
+    found = [find_for_report(name, plan, console) for name in (*NAMES, *own.values())]
+    document = make_report([target for target in found if target], records, plan.smoke)
     shown = {Path(name).stem for name in asked}
     for section in document.sections:
         if section.name in shown:
@@ -124,6 +126,16 @@ def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console
                 console.print(markdown_table(table))
     paths = write_report(document, folder)
     console.print(f"\nreport: {', '.join(map(str, paths))}")
+
+
+def find_for_report(name: str, plan: Plan, console: Console) -> Target | None:
+    """None where the folder of settings has none for this; a report of all the rest is written nevertheless."""
+    try:
+        return find(name, plan)
+    except DataError as error:
+        if name not in NAMES:
+            console.print(f"not in the report: {name} ({error})")
+        return None
 
 
 def seeds_of(records: Records) -> list[int]:

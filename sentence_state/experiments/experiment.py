@@ -107,7 +107,7 @@ def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, Trai
     if settings in PRESETS:
         model, training = preset(settings, "classifier" if task == "classification" else "tagger")
         return replace(model, encoder=encoder), training
-    path = Path(settings) / task / f"{slug(encoder)}.json"
+    path = tuned_path(settings, encoder, task)
     if not Path(settings).is_dir():
         names = ", ".join(PRESETS)
         raise DataError.at(settings, f"neither a preset ({names}) nor a folder of tuned settings")
@@ -117,6 +117,15 @@ def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, Trai
         return override(ModelConfig(encoder=encoder), TrainingConfig(), options)
     except (KeyError, TypeError) as error:
         raise DataError.at(path, f"expected the fields model and training ({error})") from None
+
+
+def has_settings(settings: str, encoder: str, task: str) -> bool:
+    """False where a folder of tuned settings has none for this encoder."""
+    return not Path(settings).is_dir() or settings in PRESETS or tuned_path(settings, encoder, task).is_file()
+
+
+def tuned_path(settings: str, encoder: str, task: str) -> Path:
+    return Path(settings) / task / f"{slug(encoder)}.json"
 
 
 def override(
@@ -178,11 +187,14 @@ def rows_of_encoders(
     group: str = "",
     paper_steps: int | None = None,
 ) -> tuple[Row, ...]:
-    """A row for each encoder and settings. paper_steps: where the paper's number of steps is not its usual one."""
+    """A row for each encoder and settings, without encoders that were not tuned where some were. paper_steps: where the
+    paper's number of steps is not its usual one."""
     rows = []
     for settings in plan.settings:
         baseline = labelled(against, settings, plan)
-        for encoder, printed in paper.items():
+        task = plan.data(data).task
+        tuned = {encoder: printed for encoder, printed in paper.items() if has_settings(settings, encoder, task)}
+        for encoder, printed in (tuned or paper).items():
             label = labelled(encoder, settings, plan)
             own_steps = settings == "paper" and encoder == "S-LSTM" and paper_steps
             options = {"num_steps": paper_steps} if own_steps else {}

@@ -153,3 +153,19 @@ def test_rows_of_ones_own_are_run_from_a_file(call, tmp_path):
     (tmp_path / "mine.json").rename(tmp_path / "runs/smoke/specs/mine.json")
     assert call(["table4", "--smoke", "--report-only"], tmp_path)[0] == 0  # the report of a folder has its own specs
     assert "Two ways" in (tmp_path / "runs/smoke/report.md").read_text()
+
+
+def test_a_table_with_tuned_settings_has_the_encoders_that_were_tuned(call, tmp_path):
+    for encoder in ("s-lstm", "bilstm"):
+        path = tmp_path / "tuned" / "classification" / f"{encoder}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"model": {"dropout": 0.3}, "training": {}}')
+    arguments = ["--smoke", "--skip-times", "--seeds", "1", "--settings", "tuned"]
+    assert call(["table4", *arguments], tmp_path)[0] == 0  # the report leaves out what has no settings at all
+    report = (tmp_path / "runs/smoke/report.md").read_text()
+    assert "| S-LSTM | 82.45 |" in report
+    assert "| BiLSTM | 81.61 |" in report
+    assert "CNN" not in report
+    code, _, error = call(["table7", *arguments], tmp_path)
+    assert code == 2
+    assert "tuned/tagging/bilstm.json: no such file" in error
