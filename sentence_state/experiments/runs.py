@@ -78,9 +78,10 @@ class Run:
 
 
 def changed(config: ModelConfig | TrainingConfig) -> dict[str, Any]:
-    """The fields that are not the defaults."""
+    """The fields that are not the defaults. A 0 that was written for 0.0 is the same number."""
     values = {item.name: getattr(config, item.name) for item in fields(config) if item.name not in IRRELEVANT}
     defaults = {item.name: item.default for item in fields(config)}
+    values = {name: float(value) if isinstance(defaults[name], float) else value for name, value in values.items()}
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 

@@ -48,6 +48,13 @@ def test_the_key_says_what_is_computed_and_not_where():
     assert len({run.key(), *(other.key() for other in others)}) == 7
 
 
+def test_a_whole_number_in_a_json_file_is_the_same_number_with_a_point():
+    whole, with_point = (
+        Plan(seeds=1).runs("mr", "S-LSTM", "paper", False, dropout=zero, word_rate=zero) for zero in (0, 0.0)
+    )
+    assert whole[0].key() == with_point[0].key()
+
+
 def test_options_that_an_encoder_or_a_task_does_not_read_make_no_other_run():
     assert small_run(encoder="BiLSTM").key() == small_run(encoder="BiLSTM", gates="sharp", step_dropout=0.3).key()
     assert small_run().key() == small_run(cell="coupled", transitions="static").key()
