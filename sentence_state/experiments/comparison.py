@@ -68,9 +68,8 @@ def versus(own: Sequence[Summary], baseline: Sequence[Summary]) -> Versus | None
 
 
 def mean_of_sets(summaries: Sequence[Summary]) -> NDArray[np.float64]:
-    """A score for every seed that all sets have."""
-    seeds = min(len(summary.scores) for summary in summaries)
-    return np.asarray(np.mean([summary.scores[:seeds] for summary in summaries], axis=0))
+    """A score for every seed; all sets have the same ones."""
+    return np.asarray(np.mean([summary.scores for summary in summaries], axis=0))
 
 
 def mean_counts(summary: Summary) -> NDArray[np.float64]:
@@ -130,14 +129,23 @@ def shown_clean(scores: NDArray[np.float64]) -> str:
 
 
 def average_rows(summaries: Sequence[Summary], repeats: bool) -> list[tuple[str, ...]]:
-    """The average of all groups for each label, as far as every group is finished."""
+    """The average of all groups for each label, as far as every group is finished; none of different metrics."""
+    if len({summary.metric for summary in summaries if summary.records}) > 1:
+        return []
     groups = list(dict.fromkeys(summary.row.group for summary in summaries))
     by_label: dict[str, list[Summary]] = {}
     for summary in summaries:
         if len(summary.scores):
             by_label.setdefault(summary.row.label, []).append(summary)
-    complete = {label: found for label, found in by_label.items() if len(found) == len(groups) > 1}
+    complete = {label: with_common_seeds(found) for label, found in by_label.items() if len(found) == len(groups) > 1}
+    complete = {label: found for label, found in complete.items() if len(found[0].scores)}
     return [average_row(label, found, complete, repeats) for label, found in complete.items()]
+
+
+def with_common_seeds(summaries: Sequence[Summary]) -> list[Summary]:
+    """Each set with the seeds that all of them have."""
+    common = set.intersection(*(set(summary.seeds) for summary in summaries))
+    return [summary.only(common) for summary in summaries]
 
 
 def average_row(
@@ -150,8 +158,7 @@ def average_row(
     baseline = found[0].row.against
     against = versus(found, complete[baseline]) if baseline in complete else None
     clean = [without(summary.counts, repeated_in(summary)) for summary in found if summary.counts is not None]
-    seeds = min(map(len, clean))
-    shown = shown_clean(np.mean([one[:seeds] for one in clean], axis=0)) if repeats else None
+    shown = shown_clean(np.mean(clean, axis=0)) if repeats else None
     return cells_of(Summary(row, scores, None, ()), against, True, True, shown)
 
 

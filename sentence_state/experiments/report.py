@@ -54,4 +54,6 @@ def data_hashes(lines: Sequence[dict[str, Any]]) -> dict[str, set[tuple[str, ...
         data = line["run"]["data"]
         name = f"{data['name']}{'' if data['contractions'] else ', contractions kept'}"
         hashes.setdefault(name, set()).add(tuple(line["data"].get(split, "") for split in ("train", "dev", "test")))
+        vectors = f"{line['run']['vectors']}, the word vectors of {name},"
+        hashes.setdefault(vectors, set()).add((line["data"].get("vectors", ""),))
     return hashes

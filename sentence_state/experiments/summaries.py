@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,16 @@ class Summary:
     scores: NDArray[np.float64]  # one a finished run, in percent
     counts: NDArray[np.int64] | None
     records: tuple[dict[str, Any], ...]
+    metric: str = ""
+
+    @property
+    def seeds(self) -> list[int]:
+        return [record["run"]["training"]["seed"] for record in self.records]
+
+    def only(self, seeds: Collection[int]) -> Summary:
+        places = [place for place, seed in enumerate(self.seeds) if seed in seeds]
+        counts = None if self.counts is None else self.counts[places]
+        return replace(self, scores=self.scores[places], counts=counts, records=tuple(self.records[i] for i in places))
 
     @property
     def mean(self) -> float:
@@ -51,7 +61,8 @@ def summarise_row(row: Row, split: str, records: Records) -> Summary:
     found = tuple(record for run in row.runs if (record := finished(run, records)) is not None)
     counts = [unpack_counts(record[split]["counts"]) for record in found]
     scores = np.array([100 * record[split]["score"] for record in found])
-    return Summary(row, scores, np.stack(counts) if counts else None, found)
+    metric = found[0][split]["metric"] if found else ""
+    return Summary(row, scores, np.stack(counts) if counts else None, found, metric)
 
 
 def measured(measurement: Measurement, records: Records) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from sentence_state.experiments.experiment import Experiment, Row
 from sentence_state.experiments.material import Data
 from sentence_state.experiments.outcomes import pack
 from sentence_state.experiments.rendering import latex, markdown, page
+from sentence_state.experiments.report import facts
 from sentence_state.experiments.runs import Run
 from sentence_state.experiments.summaries import summarise
 
@@ -23,7 +24,9 @@ def line(run, right, in_train=(), lengths=None):
     counts = pack([(value, 1, 1) for value in right])
     lengths = pack(range(1, len(right) + 1) if lengths is None else lengths)
     measured = {"score": sum(right) / len(right), "counts": counts, "lengths": lengths, "in_train": list(in_train)}
-    return {"key": run.key(), "kind": "training", "test": measured, "parameters": 12_345}
+    measured["metric"] = "accuracy"
+    record = {"key": run.key(), "kind": "training", "run": run.describe(), "test": measured, "parameters": 12_345}
+    return record
 
 
 def runs(data, encoder, seeds):
@@ -68,6 +71,35 @@ def test_sets_are_averaged_with_and_without_the_sentences_that_stand_in_train():
     assert cells["DVD", "S-LSTM"]["without repeats"] == ""
 
 
+def test_an_average_over_sets_takes_the_seeds_that_all_of_them_have():
+    finished = {"fdu/books": {0: 2, 1: 4}, "fdu/dvd": {1: 0, 2: 4}}  # seed -> right of four; other seeds failed
+    rows, records = [], {}
+    for data, right in finished.items():
+        for label in ("S-LSTM", "BiLSTM"):
+            rows.append(row(label, data, against="BiLSTM" if label == "S-LSTM" else None, data=data, seeds=3))
+            for seed, number in right.items():
+                run = rows[-1].runs[seed]
+                number = number if label == "S-LSTM" else 1
+                records[run.key()] = line(run, [1] * number + [0] * (4 - number))
+    table = compare(Experiment("table5", "T", "test", tuple(rows)), records).tables[0]
+    cells = {cells[:2]: dict(zip(table.columns, cells, strict=True)) for cells in table.rows}
+    average = cells["average", "S-LSTM"]
+    assert (average["ours"], average["seeds"]) == ("50.00", "1")  # seed 1: 100 and 0
+    assert average["over baseline"] == "+25.00"
+
+
+def test_accuracy_and_f1_have_no_average():
+    rows, records = [], {}
+    for data, metric in (("ewt", "accuracy"), ("conll2003", "f1")):
+        for label in ("S-LSTM", "BiLSTM"):
+            rows.append(row(label, data, against="BiLSTM" if label == "S-LSTM" else None, data=data))
+            for run in rows[-1].runs:
+                records[run.key()] = line(run, [1, 0, 1, 1])
+                records[run.key()]["test"]["metric"] = metric
+    table = compare(Experiment("t", "T", "test", tuple(rows)), records).tables[0]
+    assert [cells[0] for cells in table.rows] == ["ewt", "ewt", "conll2003", "conll2003"]
+
+
 def test_several_sets_are_compared_by_their_mean():
     better, worse = [1] * 30 + [0] * 10, [1] * 20 + [0] * 20
     rows = [row(label, data, data=data, seeds=1) for data in ("fdu/dvd", "fdu/books") for label in ("S-LSTM", "BiLSTM")]
@@ -79,6 +111,19 @@ def test_several_sets_are_compared_by_their_mean():
     assert result.bootstrap < 0.01
     assert result.randomisation < 0.01
     assert versus(found[:1], found[:1]).randomisation == 1.0
+
+
+def test_a_report_warns_where_data_or_vectors_of_one_name_were_not_the_same():
+    lines = []
+    for run in runs("mr", "S-LSTM", 3):
+        known = {"hardware": "a machine", "commit": "0", "versions": {"torch": "2"}, "seconds": 1.0}
+        lines.append(line(run, [1]) | known | {"data": {"train": "a", "dev": "b", "test": "c", "vectors": "d"}})
+    assert not any("WARNING" in fact for fact in facts(lines))
+    lines[1]["data"] = lines[1]["data"] | {"vectors": "e"}
+    (warning,) = (fact for fact in facts(lines) if "WARNING" in fact)
+    assert "none, the word vectors of mr, was not the same data" in warning
+    lines[2]["data"] = lines[2]["data"] | {"test": "e"}
+    assert sum("WARNING" in fact for fact in facts(lines)) == 2
 
 
 def test_test_sentences_are_binned_by_length():
