@@ -111,12 +111,16 @@ def open_vectors(path: Path) -> Iterator[IO[bytes]]:
         raise DataError.at(path, "no such file") from None
     except (EOFError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error) as error:
         raise DataError.at(path, f"the archive is damaged or cut off ({error})") from None
+    except (RuntimeError, NotImplementedError) as error:  # zipfile's: a password, or an exotic compression
+        raise DataError.at(path, f"the archive cannot be unpacked ({error})") from None
     except OSError as error:
         raise DataError.at(path, error.strerror or str(error)) from None
 
 
 def pick_member(files: zipfile.ZipFile, archive: Path, path: Path) -> str:
     names = [info.filename for info in files.infolist() if not info.is_dir() and not info.filename.startswith("__")]
+    if not names:
+        raise DataError.at(archive, "the archive holds no file")
     wanted = names[0] if path == archive and len(names) == 1 else path.relative_to(archive).as_posix()
     if wanted not in names:
         raise DataError.at(archive, f"the archive holds {', '.join(names)}: name one, as in {archive}/{names[0]}")

@@ -59,6 +59,19 @@ def test_a_zip_is_read_and_a_member_is_chosen_by_its_path(tmp_path):
         read_embeddings(two, VOCABULARY)
 
 
+def test_a_zip_that_cannot_be_unpacked_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"glove.zip: the archive holds no file"):
+        read_embeddings(zipped(tmp_path), VOCABULARY)
+    data = bytearray(zipped(tmp_path, glove=GLOVE).read_bytes())
+    central = data.index(b"PK\1\2")
+    locked, exotic = bytearray(data), bytearray(data)
+    locked[6] = locked[central + 8] = 1  # the flag of encryption
+    exotic[8] = exotic[central + 10] = 97  # a compression of which Python has never heard
+    for content, message in ((locked, "is encrypted"), (exotic, "not supported")):
+        with pytest.raises(DataError, match=rf"glove.zip: the archive cannot be unpacked \(.*{message}"):
+            read_embeddings(write(tmp_path, bytes(content), "glove.zip"), VOCABULARY)
+
+
 def test_a_word_is_found_as_written_before_it_is_found_lower_cased(tmp_path):
     vocabulary = Vocabulary(["The", "FILM", "film"])
     vectors = read_embeddings(write(tmp_path, GLOVE), vocabulary).vectors[4:]

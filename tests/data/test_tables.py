@@ -183,6 +183,9 @@ def test_a_label_column_that_cannot_be_guessed_is_asked_for(tmp_path):
         ("a.jsonl", '{"text": "a", "label": "x"}\n["b"]\n', 'a.jsonl:2: expected an object in braces, got ["b"]'),
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', "a.jsonl:2: empty label"),
         ("a.jsonl", '{"text": ["a"], "label": "x"}\n', "a.jsonl:1: field 'text' should hold a string, got [\"a\"]"),
+        ("a.jsonl", '{"text": "a", "label": ' + 5000 * "1" + "}", "a.jsonl:1: not a JSON object"),
+        ("a.jsonl", '{"text": "a \\ud83d", "label": "x"}', r"a.jsonl:1: field 'text' holds '\ud83d', half a character"),
+        ("a.jsonl", '{"text": "a", "label": "\\ude00"}', r"a.jsonl:1: field 'label' holds '\ude00', half a character"),
     ],
 )
 def test_bad_input_is_refused_with_file_and_line(tmp_path, name, text, expected):
