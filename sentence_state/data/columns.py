@@ -14,6 +14,7 @@ from .text_files import TextFile, read_text
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 RANGE_OR_EMPTY_NODE = re.compile(r"\d+[-.]\d+")
 SAMPLE = 1000
+SPACES = re.compile(r"[ \t]+")
 
 
 @dataclass
@@ -28,7 +29,9 @@ class Columns:
     exact: bool  # a column is counted from the end: then all lines must have `width` of them
 
     def split(self, line: str) -> list[str]:
-        return line.split("\t") if self.tabs and "\t" in line else line.split()
+        if self.tabs and "\t" in line:
+            return line.split("\t")
+        return line.split() if line.isascii() else SPACES.split(line.strip(" \t"))  # 10 000 may be one word
 
 
 def read_columns(
@@ -80,9 +83,9 @@ def read_sentences(
         if len(cells) < columns.least or (columns.exact and len(cells) != columns.width):
             raise ragged(file, columns, line, number)
         first = first if words else number
-        words.append(cells[columns.word].strip())
+        words.append(cells[columns.word].strip(" "))
         if columns.tag is not None:
-            tags.append(cells[columns.tag].strip())
+            tags.append(cells[columns.tag].strip(" "))
         if not words[-1] or (tags and not tags[-1]):
             raise file.error(f"a column is empty ({line!r})", number)
 
@@ -105,7 +108,7 @@ def known_tags(lines: Sequence[str], columns: Columns) -> set[str]:
 
 def is_comment(line: str, columns: Columns, tags_in_use: set[str]) -> bool:
     """Whether a # before a sentence begins a comment, and not the sentence, as a pound sign or a #hashtag may do."""
-    cells = line.split("\t") if columns.tabs else line.split()
+    cells = line.split("\t") if columns.tabs else columns.split(line)
     if len(cells) != columns.width or len(cells) < columns.least:
         return True
     return not columns.tabs and columns.tag is not None and cells[columns.tag] not in tags_in_use | {"#"}
@@ -145,6 +148,8 @@ def read_trees(file: TextFile, column: int | None) -> Iterator[Example]:
         numbers.append(number)
         if column is not None:
             tags.append(cells[column])
+        if not words[-1] or (tags and not tags[-1]):
+            raise file.error(f"a column is empty ({line!r})", number)
 
 
 def describe(file: TextFile, examples: list[Example], form: str) -> str:

@@ -108,6 +108,12 @@ def test_bad_input_is_refused_with_file_and_line(tmp_path, text, options, messag
     assert str(error.value).startswith(f"{path.parent}/{message}")
 
 
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_a_space_that_does_not_break_is_part_of_a_word(tmp_path, separator):
+    text = f"# doc 1 of 2\n10\u00a0000{separator}B-N\n\u3000{separator}O\nx{separator}O\n"
+    assert sentences(read_columns(write(tmp_path, text))) == [[("10\u00a0000", "B-N"), ("\u3000", "O"), ("x", "O")]]
+
+
 CONLLU = """# sent_id = 1
 # text = don't go
 1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
@@ -136,5 +142,7 @@ def test_bad_conllu_is_refused_with_file_and_line(tmp_path):
         read_conllu(write(tmp_path, "# c\n1\tdo\n", "dev.conllu"))
     with pytest.raises(DataError, match=r"dev.conllu:1: the column xpos is empty, try upos"):
         read_conllu(write(tmp_path, "1\tdo\tdo\tAUX\t_\t_\t0\troot\t_\t_\n", "dev.conllu"))
+    with pytest.raises(DataError, match=r"dev.conllu:1: a column is empty \("):
+        read_conllu(write(tmp_path, "1\tdo\tdo\tAUX\t\t_\t0\troot\t_\t_\n", "dev.conllu"))
     with pytest.raises(DataError, match=r"dev.conllu:1: the file is empty"):
         read_conllu(write(tmp_path, "", "dev.conllu"))
