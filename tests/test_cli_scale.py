@@ -45,6 +45,20 @@ def test_what_cannot_be_streamed_is_said(capsys):
     assert second == "error: --stream goes with --train FILE, a folder or a pattern"
 
 
+@pytest.mark.usefixtures("folder")
+def test_dev_of_a_streamed_set_is_checked_as_any_other(folder, capsys):
+    (folder / "dev.csv").write_text("text,label\nplay jazz,play_music\nso so,NEU\n")
+    (folder / "dev.conll").write_text("Rome B-PLANET\n\n")
+    (folder / "few.csv").write_text("text,label\nplay jazz,a\nso so,b\n")
+    stream = ["--stream", "--out", "a", *TINY]
+    assert main(["train", "classifier", "--train", "reviews.csv", "--dev", "dev.csv", *stream]) == 2
+    assert "dev.csv:3: label 'NEU' never occurs in reviews.csv (labels: " in capsys.readouterr().err
+    assert main(["train", "classifier", "--train", "few.csv", *stream]) == 2
+    assert capsys.readouterr().err.endswith("2 sentences are too few to split off a dev set: give --dev FILE\n")
+    assert main(["train", "tagger", "--train", "train.conll", "--dev", "dev.conll", *stream]) == 0
+    assert "dev.conll:1: tag 'S-PLANET' never occurs in train.conll: it will not" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_torchrun_trains_and_goes_on_when_a_process_is_killed(folder):
     arguments = [

@@ -21,6 +21,7 @@ from ..data import (
     read_tagged,
     split_off_dev,
 )
+from ..data.checks import refuse_unknown_labels, unknown_tags
 from ..data.streamed_forms import column_form, marked_form, table_form
 from ..data.streaming import Form, StreamedExamples, Survey
 from .flags import Classifier, ColumnFlags, Joint, TableFlags, Tagger, TrainFlags, UsageError
@@ -166,8 +167,15 @@ def read_streamed(flags: TrainFlags) -> Material:
     notes += [f"{len(counts)} {name}: {shown(counts)}" for name, counts in streamed_targets(flags, found).items()]
     others = [read_file(flags, path, None).examples if path is not None else [] for path in (source.dev, source.test)]
     if source.dev is None:
+        if not found.dev:
+            message = f"{found.sentences:,} sentences are too few to split off a dev set: give --dev FILE"
+            raise UsageError(f"{source.train}: {message}")
         others[0] = found.dev
         notes.append(f"no dev set given: {len(found.dev):,} of them split off at random (--seed {flags.seed})")
+    if found.labels:
+        refuse_unknown_labels(found.labels, str(source.train), others)
+    if found.tags:
+        notes += unknown_tags(found.tags, str(source.train), others)
     tokenizer = tokenizer_of(flags.table) if isinstance(flags, Classifier) else None
     return Material(Splits(train, others[0], others[1]), notes, tokenizer, scheme)
 

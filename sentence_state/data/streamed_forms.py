@@ -49,10 +49,9 @@ def table_form(
     tokenizer = tokenizer or Tokenizer()
     if is_json(sample):
         rows = read_json_lines(sample)
-        names = (
-            rows.columns[find_column(sample, rows, text_column, "text")],
-            rows.columns[find_column(sample, rows, label_column, "label")],
-        )
+        text_index = find_column(sample, rows, text_column, "text")
+        label_index = find_column(sample, rows, label_column, "label", taken=text_index)
+        names = rows.columns[text_index], rows.columns[label_index]
 
         def read_objects(file: TextFile) -> list[Example]:
             found = read_json_lines(file)
@@ -107,7 +106,7 @@ def delimited_form(
         return build_examples(file, Rows(columns, found, ""), text, label, tokenizer, skip_empty)[0]
 
     description = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated{quoting.form}, text from {columns[text]!r}, "
-    first = sample.text.split("\n", 1)[0].strip() if header else None
+    first = sample.text.split("\n")[rows[0].line - 1].strip() if header else None
     return Form(
         f"{description}label from {columns[label]!r}",
         lambda whole: lines_of_rows(whole, delimiter, quoting),

@@ -8,13 +8,12 @@ every window of a few blocks: no more than one window is in memory, whatever the
 from __future__ import annotations
 
 import hashlib
-import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import IO, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -44,7 +43,7 @@ class Block(NamedTuple):
 @dataclass(frozen=True)
 class Form:
     """How the files are written. `cut` gives the number of whole lines of records at the beginning of a text, `read`
-    the examples of whole records; `header` is the first line of every file, where there is one."""
+    the examples of whole records; `header` is the first line of every file that is not blank, where there is one."""
 
     description: str
     cut: Callable[[str], int]
@@ -102,7 +101,7 @@ class StreamedExamples(Sequence[Example]):
 
     def __init__(self, paths: Sequence[str | Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> None:
         self.paths, self.form = [Path(path) for path in paths], form
-        self.survey = survey(self.paths, form, round(1 / dev_fraction) if dev_fraction else 0, seed)
+        self.survey = survey(self.paths, form, dev_fraction, seed)
         if not len(self):
             raise DataError.at(self.paths[0], "no example in the file", 1)
         self.dev_numbers = set(self.survey.dev_numbers)
@@ -236,30 +235,32 @@ class StreamedBatches:
         self.epoch, self.index = state["epoch"], state["index"]
 
 
-def survey(paths: Sequence[Path], form: Form, every: int = 0, seed: int = 0) -> Survey:
-    """Read all files once. Of every `every` sentences one is split off for dev, fewer where those were too many."""
+def survey(paths: Sequence[Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> Survey:
+    """Read all files once. About `dev_fraction` of the sentences is split off for dev, less where it is too many."""
     found = Survey()
     digest = hashlib.sha256()
     for number, path in enumerate(paths):
         for block, data, examples in read_blocks(number, path, form, found.sentences):
             digest.update(data)
             found.add(block, examples)
-            if every:
+            if dev_fraction:
                 for i, example in enumerate(examples, start=block.first):
-                    if is_dev(i, seed, every):
+                    if is_dev(i, seed, dev_fraction):
                         found.dev.append(example)
                         found.dev_numbers.append(i)
                 while len(found.dev) > MOST_DEV:
-                    every *= 2
-                    kept = [i for i, place in enumerate(found.dev_numbers) if is_dev(place, seed, every)]
+                    dev_fraction /= 2
+                    kept = [i for i, place in enumerate(found.dev_numbers) if is_dev(place, seed, dev_fraction)]
                     found.dev = [found.dev[i] for i in kept]
                     found.dev_numbers = [found.dev_numbers[i] for i in kept]
     found.sha256 = digest.hexdigest()
     return found
 
 
-def is_dev(number: int, seed: int, every: int) -> bool:
-    return zlib.crc32(f"{seed} {number}".encode()) % every == 0
+def is_dev(number: int, seed: int, fraction: float) -> bool:
+    """What a smaller fraction has, a larger one has too."""
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") < fraction * 2**64
 
 
 def read_blocks(
@@ -268,7 +269,7 @@ def read_blocks(
     """Every block of a file with its bytes and its examples."""
     try:
         with open(path, "rb") as file:
-            start, line = skip_header(path, form, file.readline(LONGEST_RECORD)) if form.header is not None else (0, 1)
+            start, line = skip_header(path, form, file) if form.header is not None else (0, 1)
             file.seek(start)
             rest = b""
             while True:
@@ -292,12 +293,17 @@ def read_blocks(
         raise DataError.at(path, error.strerror or str(error)) from None
 
 
-def skip_header(path: Path, form: Form, line: bytes) -> tuple[int, int]:
-    """Where the records of a file start, as byte and line."""
-    header = to_text(path, line, form.encoding, 1).strip()
+def skip_header(path: Path, form: Form, file: IO[bytes]) -> tuple[int, int]:
+    """Where the records of a file start, as byte and line; there may be blank lines before the header."""
+    number, header = 0, ""
+    while not header and (line := file.readline(LONGEST_RECORD)):
+        number += 1
+        header = to_text(path, line, form.encoding, number).strip()
     if header != form.header:
-        raise DataError.at(path, f'expected the header "{form.header}" as in the first file, got "{header[:80]}"', 1)
-    return len(line), 2
+        raise DataError.at(
+            path, f'expected the header "{form.header}" as in the first file, got "{header[:80]}"', number
+        )
+    return file.tell(), number + 1
 
 
 def end_of_records(path: Path, form: Form, buffer: bytes, line: int) -> int:

@@ -100,6 +100,25 @@ def test_many_files_are_one_set_and_dev_is_left_out_of_train(tmp_path):
     assert set(again.survey.dev_numbers) != dev
 
 
+@pytest.mark.parametrize("fraction", [0.2, 0.4, 0.7, 0.9])
+def test_dev_gets_the_share_that_was_asked_for(tmp_path, fraction):
+    path = write_table(tmp_path / "a.jsonl", size=2000)
+    survey = StreamedExamples([path], table_form(path), dev_fraction=fraction).survey
+    assert len(survey.dev) == pytest.approx(2000 * fraction, rel=0.1)
+
+
+def test_blank_lines_before_the_header_are_skipped(tmp_path):
+    path = write_table(tmp_path / "a.csv")
+    path.write_bytes(b"\xef\xbb\xbf\r\n \r\n" + path.read_bytes())
+    assert_same(StreamedExamples([path], table_form(path)), read_table(path))
+
+
+def test_texts_that_come_again_are_not_taken_for_labels(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"said": "{("yes", "no, no")[i % 2]}", "act": "{i % 3}"}}\n' for i in range(30)))
+    assert_same(StreamedExamples([path], table_form(path)), read_table(path))
+
+
 def test_dev_stays_small_however_many_sentences_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MOST_DEV", 8)
     path = write_table(tmp_path / "a.jsonl", size=400)
