@@ -121,6 +121,15 @@ def test_few_sentences_change_the_preset_but_not_what_the_user_chose(folder, cap
     assert "are few" not in said(capsys, *train, "--out", "y", *TINY)
 
 
+def test_labels_are_drawn_as_they_are_written(folder, capsys, recwarn):
+    prices = ["$", "$$", r"$\no$", "\u597d"]
+    rows = [f"a dinner for {i} people,{prices[i % 4]}\n" for i in range(80)]
+    (folder / "prices.csv").write_text("text,label\n" + "".join(rows), encoding="utf-8")
+    assert main(["train", "classifier", "--train", "prices.csv", "--out", "r", *TINY]) == 0
+    assert "pictures: r/learning_curves.png, r/confusion_label.png" in capsys.readouterr().out
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
+
+
 def test_without_matplotlib_it_says_how_to_get_pictures(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     printed = said(capsys, "train", "classifier", "--train", "reviews.csv", "--out", "x", *TINY)

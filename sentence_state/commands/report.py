@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def draw_run(run: Path, history: Sequence[dict[str, Any]], matrices: Mapping[str
     figures = {"learning_curves.png": draw_curves(Figure, history)}
     figures |= {f"confusion_{target}.png": draw_confusion(Figure, matrix) for target, matrix in matrices.items()}
     for name, figure in figures.items():
-        with replacing(run / name) as unfinished:
+        with replacing(run / name) as unfinished, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box in the picture says it
             figure.savefig(unfinished, format="png", dpi=120, bbox_inches="tight")
     return [run / name for name in figures]
 
@@ -60,8 +62,8 @@ def draw_confusion(figure_class: Any, matrix: Matrix) -> Any:
     figure = figure_class(figsize=(size, size))
     axes = figure.subplots()
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(labels)), labels, rotation=90)
-    axes.set_yticks(range(len(labels)), labels)
+    axes.set_xticks(range(len(labels)), labels, rotation=90, parse_math=False)  # a label may be $$
+    axes.set_yticks(range(len(labels)), labels, parse_math=False)
     title = f"the {len(labels)} most frequent of {len(matrix)}" if len(labels) < len(matrix) else ""
     axes.set(xlabel="predicted", ylabel="right", title=title)
     for y, row in enumerate(counts):
