@@ -213,11 +213,20 @@ def test_a_run_that_is_none(folder, capsys):
     assert refused(capsys, "evaluate", ".", "good.csv") == "config.json: no such file"
 
 
+def test_a_folder_without_a_name(folder, capsys, monkeypatch):
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    message = refused(capsys, "train", "classifier", "--train", "../good.csv", "--out", ".", *TINY)
+    assert message == ".: give the new folder a name: choose another --out"
+
+
 def test_unwritable_answers(folder, capsys):
     write_files(folder, 40)
     assert main(["train", "classifier", "--train", "reviews.csv", "--out", "x", *TINY]) == 0
     capsys.readouterr()
     assert "there is no folder nowhere" in refused(capsys, "predict", "x", "fine", "--output", "nowhere/a.csv")
+    assert refused(capsys, "predict", "x", "fine", "--output", ".") == ".: this is a folder: give --output a file"
+    assert refused(capsys, "predict", "x", "fine", os.fsdecode(b"caf\xe9")) == "text 2 is not UTF-8: 'caf\\udce9'"
     assert refused(capsys, "predict", "x", "fine", "--batch-size", "0") == "--batch-size must be 1 or more, got 0"
     assert refused(capsys, "predict", "x", "fine", "  ") == "text 2 has no words: '  '"
     assert refused(capsys, "predict", "x", "fine", "--input", "reviews.csv").startswith("give either texts or --input")

@@ -94,6 +94,15 @@ def test_tables_in_and_out(folder, capsys):
     assert (folder / "answers.tsv").read_text().startswith("text\tlabel\tscore\tspans\n")
 
 
+def test_rows_without_a_text_get_no_answer_and_it_is_said(folder, capsys):
+    (folder / "gaps.csv").write_text("text,label\nplay jazz,a\n,b\n  ,c\nset a timer,d\n")
+    assert main(["predict", "c", "--input", "gaps.csv", "--output", "ANSWERS.CSV"]) == 0
+    assert "2 rows without text or label left out (the first on line 3)" in capsys.readouterr().err
+    first, *lines = (folder / "ANSWERS.CSV").read_text().splitlines()
+    assert first == "text,label,score"
+    assert [line.split(",")[0] for line in lines] == ["play jazz", "set a timer"]
+
+
 def test_columns_and_lines_in_json_out(folder, capsys):
     said(capsys, "predict", "t", "--input", "test.conll", "--output", "answers.jsonl")
     lines = (folder / "answers.jsonl").read_text().splitlines()

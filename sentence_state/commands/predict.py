@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from ..data import DataError, Example, read_lines, read_table, read_tagged
+from ..data.description import is_unicode
 from ..models import Model
 from ..models.files import replacing
 from ..models.model import Prediction
@@ -30,6 +31,8 @@ def predict(flags: Predict) -> int:
         raise UsageError("give either texts or --input FILE, not both")
     if flags.output and not flags.output.parent.is_dir():
         raise UsageError(f"{flags.output}: there is no folder {flags.output.parent}")
+    if flags.output and flags.output.is_dir():
+        raise UsageError(f"{flags.output}: this is a folder: give --output a file")
     model = load_model(flags.run, flags.device, flags.batch_size)
     answers = answer(flags, model)
     if flags.output is None:
@@ -55,6 +58,8 @@ def read_examples(flags: Predict, model: Model) -> Iterator[Example]:
             example = as_example(model, text)
             if not example.words:
                 raise UsageError(f"text {number} has no words: {text!r}")
+            if not is_unicode(text):  # bytes of the shell that Python could not read
+                raise UsageError(f"text {number} is not UTF-8: {text!r}")
             yield example
     elif flags.input is None:
         yield from read_standard_input(model)
@@ -83,7 +88,7 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
     """By the end of its name: a table, words in columns, or one text a line."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(TABLES):
-        return read_table(
+        corpus = read_table(
             path,
             text_column=flags.text_column,
             labelled=False,
@@ -91,7 +96,10 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
             delimiter=delimiter_of(flags.delimiter),
             encoding=flags.encoding,
             skip_empty=True,
-        ).examples
+        )
+        for note in corpus.description[2:]:  # rows that get no answer; how the others were read is no news
+            make_console(stderr=True).print(note)
+        return corpus.examples
     if name.endswith(COLUMNS):
         return read_tagged(path, tag_column=None, encoding=flags.encoding).examples
     return read_lines(path, model.tokenizer, flags.encoding).examples
@@ -126,8 +134,9 @@ def print_answers(answers: Iterable[Answer], model: Model, as_json: bool) -> Non
 def write_answers(answers: Iterable[Answer], path: Path, targets: Sequence[str], as_json: bool) -> None:
     """The whole file or none of it."""
     with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8", newline="") as file:
-        if path.suffix in (".csv", ".tsv") and not as_json:
-            write_table(answers, file, "\t" if path.suffix == ".tsv" else ",", targets)
+        suffix = path.suffix.lower()
+        if suffix in (".csv", ".tsv") and not as_json:
+            write_table(answers, file, "\t" if suffix == ".tsv" else ",", targets)
         else:
             file.writelines(json_line(text, prediction) + "\n" for text, prediction in answers)
 

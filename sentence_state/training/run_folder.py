@@ -56,6 +56,8 @@ def is_new(run: Path) -> bool:
 
 
 def refuse_other_run(run: Path) -> None:
+    if is_new(run) and not run.name:  # a new folder takes its place: nobody could stay in it
+        raise FolderError.at(run, "give the new folder a name: choose another --out")
     if is_new(run):
         return
     if (run / TRAINING).exists() and not (run / RESULT).exists():
