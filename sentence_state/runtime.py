@@ -88,7 +88,10 @@ class RuntimeModel:
         """Answers for raw texts or for lists of words, in their order."""
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        examples = read_texts(texts, self.tokenizer)
+        return self.answer(read_texts(texts, self.tokenizer), batch_size)
+
+    def answer(self, examples: Sequence[Example], batch_size: int = 32) -> list[Prediction]:
+        """`predict` for texts that are cut into words already."""
         answers: list[Prediction] = [{}] * len(examples)
         if not examples:
             return answers
@@ -96,7 +99,7 @@ class RuntimeModel:
         for rows in cut(np.argsort(indexed.lengths, kind="stable"), batch_size):
             outputs = self.run(inputs_of(indexed, rows))
             for place, row in enumerate(rows.tolist()):
-                answers[row] = self.answer(outputs, place, examples[row])
+                answers[row] = self.prediction(outputs, place, examples[row])
         return answers
 
     def run(self, inputs: Arrays) -> Arrays:
@@ -104,7 +107,7 @@ class RuntimeModel:
         names = [output for target in self.targets for output in OUTPUTS[target]]
         return dict(zip(names, self.session.run(names, inputs), strict=True))
 
-    def answer(self, outputs: Arrays, place: int, example: Example) -> Prediction:
+    def prediction(self, outputs: Arrays, place: int, example: Example) -> Prediction:
         answer: Prediction = {"label": None, "score": None, "spans": []}
         if self.vocabularies.labels is not None and "label" in self.targets:
             answer = label_prediction(outputs["probabilities"][place].tolist(), self.vocabularies.labels)

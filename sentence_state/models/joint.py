@@ -34,9 +34,9 @@ class JointModel(Model):
         self.classifier = Classifier(size, len(self.labels), config.readout)
         self.crf = CRF(size, len(self.tags), config.transitions, allowed_tags(self.tags, self.tag_scheme))
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, encoding: Encoding | None = None) -> tuple[Tensor, Tensor]:
         """Logits (B, K) and word states (B, N, H)."""
-        encoding: Encoding = self.encode(batch, sentence=self.classifier.needs[1])
+        encoding = encoding or self.encode(batch, sentence=self.classifier.needs[1])
         return self.classifier(*encoding, batch.lengths), encoding.words
 
     def loss(self, batch: Batch) -> Tensor:
@@ -49,8 +49,8 @@ class JointModel(Model):
         logits, words = self(batch)
         return Decoded(best_labels(logits, self.labels), best_tags(self.crf, words, batch, self.tags))
 
-    def answers(self, batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
-        logits, words = self(batch)
+    def answers(self, batch: Batch, examples: Sequence[Example], encoding: Encoding | None = None) -> list[Prediction]:
+        logits, words = self(batch, encoding)
         found = label_predictions(logits, self.labels)
         tags = best_tags(self.crf, words, batch, self.tags)
         scores = tag_scores(self.crf, words, batch, tags, self.tags).tolist()

@@ -166,8 +166,8 @@ class Model(nn.Module):
                 answers[row] = answer
         return answers
 
-    def answers(self, batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
-        """Predictions with scores for the examples of a batch."""
+    def answers(self, batch: Batch, examples: Sequence[Example], encoding: Encoding | None = None) -> list[Prediction]:
+        """Predictions with scores for the examples of a batch; encoding: what the head reads instead of `encode`'s."""
         raise NotImplementedError
 
     def decode_all(

@@ -11,6 +11,7 @@ from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
 from ..data.predictions import span_predictions
+from ..encoders import Encoding
 from ..heads import CRF
 from .config import ModelConfig
 from .heads import allowed_tags, best_tags, tag_scores, tagging_loss
@@ -30,9 +31,9 @@ class SequenceTagger(Model):
         allowed = allowed_tags(self.tags, self.tag_scheme)
         self.crf = CRF(self.encoder.output_size, len(self.tags), config.transitions, allowed)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, encoding: Encoding | None = None) -> Tensor:
         """Word states (B, N, H), <s> and </s> among them."""
-        return self.encode(batch, sentence=False).words
+        return (encoding or self.encode(batch, sentence=False)).words
 
     def loss(self, batch: Batch) -> Tensor:
         return tagging_loss(self.crf, self(batch), batch).mean()
@@ -40,8 +41,8 @@ class SequenceTagger(Model):
     def decode(self, batch: Batch) -> Decoded:
         return Decoded(tags=best_tags(self.crf, self(batch), batch, self.tags))
 
-    def answers(self, batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
-        words = self(batch)
+    def answers(self, batch: Batch, examples: Sequence[Example], encoding: Encoding | None = None) -> list[Prediction]:
+        words = self(batch, encoding)
         tags = best_tags(self.crf, words, batch, self.tags)
         scores = tag_scores(self.crf, words, batch, tags, self.tags).tolist()
         rows = zip(examples, tags, scores, strict=True)

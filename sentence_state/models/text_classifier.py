@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
+from ..encoders import Encoding
 from ..heads import Classifier
 from .config import ModelConfig
 from .heads import best_labels, label_predictions
@@ -29,11 +30,11 @@ class TextClassifier(Model):
         self.labels = vocabularies.labels
         self.classifier = Classifier(self.encoder.output_size, len(self.labels), config.readout)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, encoding: Encoding | None = None) -> Tensor:
         """Logits (B, K)."""
         needs_words, needs_sentence = self.classifier.needs
-        words, sentence = self.encode(batch, words=needs_words, sentence=needs_sentence)
-        logits: Tensor = self.classifier(words, sentence, batch.lengths)
+        encoding = encoding or self.encode(batch, words=needs_words, sentence=needs_sentence)
+        logits: Tensor = self.classifier(*encoding, batch.lengths)
         return logits
 
     def loss(self, batch: Batch) -> Tensor:
@@ -44,5 +45,5 @@ class TextClassifier(Model):
     def decode(self, batch: Batch) -> Decoded:
         return Decoded(labels=best_labels(self(batch), self.labels))
 
-    def answers(self, batch: Batch, examples: Sequence[Example]) -> list[Prediction]:
-        return label_predictions(self(batch), self.labels)
+    def answers(self, batch: Batch, examples: Sequence[Example], encoding: Encoding | None = None) -> list[Prediction]:
+        return label_predictions(self(batch, encoding), self.labels)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..data.batching import collate
+from ..data.batching import Batch, collate
 from ..data.example import Example
 from ..data.vocabulary import END, START
-from ..encoders import SentenceStateLSTM
+from ..encoders import Encoding, SentenceStateLSTM
 from ..encoders.sentence_state_lstm import Trace
 from ..models import Model
 from ..models.model import Prediction
+from ..ops.equations import State
+from ..ops.recurrence import mean_word
+from ..ops.released import released_sentence
 
 SOURCES = ("input", "left", "own", "right", "sentence")
 
@@ -28,11 +32,10 @@ def trace(model: Model, example: Example) -> dict[str, Any]:
     encoder = model.encoder
     if not isinstance(encoder, SentenceStateLSTM):
         raise ValueError(f"{model.config.encoder} has no exchange of states")
-    batch = collate([example], model.vocabularies, boundaries=model.config.boundaries, targets=False)
-    batch = batch.to(model.embedding.words.weight.device)
+    batch = batch_of(model, [example])
     with torch.no_grad():
         found = encoder.trace(model.embedding(batch), batch.lengths)
-    answers = answers_after_each_step(model, encoder, example)
+        answers = answers_after_each_step(model, encoder, example, found)
     window = 1 if encoder.variant == "released" else encoder.window  # there the words of one side share a gate
     _, offsets = example.located()
     edges = [None, *offsets, None] if batch.boundaries else list(offsets)
@@ -44,6 +47,11 @@ def trace(model: Model, example: Example) -> dict[str, Any]:
             {**step, "prediction": answer} for step, answer in zip(steps_of(found, window), answers, strict=True)
         ],
     }
+
+
+def batch_of(model: Model, examples: Sequence[Example]) -> Batch:
+    batch = collate(examples, model.vocabularies, boundaries=model.config.boundaries, targets=False)
+    return batch.to(model.embedding.words.weight.device)
 
 
 def steps_of(found: Trace, window: int) -> list[dict[str, Any]]:
@@ -66,16 +74,26 @@ def shares(gates: Tensor, window: int) -> Tensor:
     return torch.cat([part.sum(dim=2, keepdim=True) for part in (i, left, own, right, s)], dim=2)
 
 
-def answers_after_each_step(model: Model, encoder: SentenceStateLSTM, example: Example) -> list[Prediction]:
-    """What the model would say if it stopped after 1, 2, .. T steps. Only in the model's own thread."""
-    steps = encoder.num_steps
-    try:
-        found = []
-        for encoder.num_steps in range(1, steps + 1):
-            found += model.answer([example])
-        return found
-    finally:
-        encoder.num_steps = steps
+def answers_after_each_step(
+    model: Model, encoder: SentenceStateLSTM, example: Example, found: Trace
+) -> list[Prediction]:
+    """What the model would say if it stopped after 1, 2, .. T steps: its head reads the states of each step as if they
+    were a sentence of their own."""
+    state = State(*(states[1:, 0] for states in found[:4]))
+    sentence = sentence_vectors(encoder, state)
+    if model.config.readout == "steps":  # its head reads the sentence vectors of all steps so far
+        batch = batch_of(model, [example])
+        so_far = (Encoding(h[None], sentence[None, : t + 1]) for t, h in enumerate(state.h))
+        return [answer for encoding in so_far for answer in model.answers(batch, [example], encoding)]
+    examples = [example] * len(state.h)
+    return model.answers(batch_of(model, examples), examples, Encoding(state.h, sentence))
+
+
+def sentence_vectors(encoder: SentenceStateLSTM, state: State) -> Tensor:
+    """(T, H): what the encoder returns as the sentence of each state."""
+    if encoder.variant == "released":
+        return released_sentence(state, None)
+    return state.g[:, 0] if encoder.sentence_nodes else mean_word(state.h, None)
 
 
 def relative_change(states: Tensor) -> Tensor:

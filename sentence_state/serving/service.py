@@ -51,9 +51,6 @@ class Service:
         self.answer([Example(["warm"]), Example(["warm", "up"])])
 
     def answer(self, examples: Sequence[Example]) -> list[Prediction]:
-        if isinstance(self.model, RuntimeModel):
-            texts = [example.text if example.offsets and example.text else example.words for example in examples]
-            return self.model.predict(texts, len(examples))
         return self.model.answer(examples, len(examples))
 
     def read(self, texts: Sequence[str | Sequence[str]]) -> list[Example]:

@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from sentence_state.data.tokenizer import Tokenizer
 from sentence_state.runtime import RuntimeModel
 from sentence_state.serving.export.folder import export_onnx
 from sentence_state.serving.limits import Limits
@@ -189,6 +190,16 @@ def test_an_exported_model_is_served_with_the_same_answers_and_without_a_trace(r
         answer = client.post("/v1/trace", json={"text": "play", "model": "onnx"})
         assert answer.status_code == 422
         assert answer.json()["detail"] == "onnx is an exported graph, which keeps no states to show"
+
+
+def test_a_text_for_an_exported_model_is_cut_into_words_once(models, sentences, tmp_path, monkeypatch):
+    export_onnx(models["assistant"], tmp_path / "onnx", sentences)
+    exported, seen = RuntimeModel.from_pretrained(tmp_path / "onnx"), []
+    tokenize = Tokenizer.tokenize
+    monkeypatch.setattr(Tokenizer, "tokenize", lambda self, text: (seen.append(text), tokenize(self, text))[1])
+    with TestClient(build_app([tmp_path / "onnx"], [exported], LIMITS)) as client:
+        assert predict(client, ["play some jazz"]).status_code == 200
+    assert seen == ["play some jazz"]
 
 
 def test_numbers_that_are_not_finite_are_answered_500(runs, models, monkeypatch):

@@ -3,10 +3,12 @@ import torch
 
 from sentence_state.data import Example
 from sentence_state.data.batching import collate
-from sentence_state.models import JointModel, ModelConfig
+from sentence_state.encoders import sentence_state_lstm
+from sentence_state.models import JointModel, ModelConfig, SequenceTagger, TextClassifier
 from sentence_state.serving.exchange import SOURCES, can_trace, trace
 
 from ..models.synthetic import corpus
+from .exported import assert_same_answers, make
 
 WORDS = ["Mary", "saw", "a", "good", "film"]
 
@@ -47,18 +49,37 @@ def test_shares_are_the_encoders_gates_and_sum_to_one(fields):
             assert all(shares[4] == 0 for shares in step["words"])
 
 
+@pytest.mark.parametrize("cls", [TextClassifier, SequenceTagger, JointModel])
+@pytest.mark.parametrize(
+    "fields",
+    [{"transitions": "edge"}, {"readout": "attention"}, {"readout": "max"}, {"readout": "steps"}, {"window": 2},
+     {"sentence_nodes": 2}, {"sentence_nodes": 0}, {"boundaries": False}, {"variant": "released", "word_size": 12}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_said_after_each_step_is_what_a_run_of_so_many_steps_says(cls, fields):
+    one, text = make(cls, **fields), "the film was good in New York"
+    found = trace(one, one.example(text))
+    expected = []
+    for one.encoder.num_steps in (1, 2, 3):
+        expected += one.predict([text])
+    assert_same_answers(expected, [step["prediction"] for step in found["steps"]], 1e-6)  # float32
+
+
+def test_the_states_are_computed_once(monkeypatch):
+    one, runs = model(), []
+    step = sentence_state_lstm.step
+    monkeypatch.setattr(sentence_state_lstm, "step", lambda *args, **named: (runs.append(1), step(*args, **named))[1])
+    monkeypatch.setattr(sentence_state_lstm, "recurrence", None)
+    trace(one, Example(WORDS))
+    assert len(runs) == 3
+
+
 def test_what_is_said_after_the_last_step_is_what_the_model_says():
     one = model()
     found = trace(one, Example(WORDS))
-    assert found["steps"][-1]["prediction"] == one.predict([WORDS])[0]
+    assert_same_answers(one.predict([WORDS]), [found["steps"][-1]["prediction"]], 1e-6)  # float32
     assert found["steps"][0]["prediction"] != one.predict([WORDS])[0]
     assert one.encoder.num_steps == 3
-
-
-def test_what_is_said_after_a_step_is_what_a_model_of_so_many_steps_says():
-    one, shorter = model(), model(num_steps=2)
-    shorter.load_state_dict(one.state_dict())
-    assert trace(one, Example(WORDS))["steps"][1]["prediction"] == shorter.predict([WORDS])[0]
 
 
 def test_change_is_relative_to_the_new_state():
