@@ -90,6 +90,18 @@ def test_the_graphs_tags_are_the_best_of_all_sequences_by_enumeration(transition
     assert tuple(tags) == every[int(np.argmax(scores))]
 
 
+@pytest.mark.parametrize("transitions", ["edge", "static"])
+def test_probabilities_of_tags_stay_exact_over_hundreds_of_words(transitions):
+    model = make(SequenceTagger, encoder="BiLSTM", transitions=transitions)
+    with torch.no_grad():
+        for parameter in model.crf.parameters():
+            parameter.mul_(6)  # as certain as a model that was trained for long
+    text = ["the", "film", "was", "good", "Paris", "New", "York", "zzz"] * 60
+    found = exported(model).predict([text])
+    assert max(span["score"] for span in found[0]["spans"]) <= 1
+    assert_same_answers(model.double().predict([text]), found, 2e-5)  # float32, 480 steps
+
+
 def model_example(words):
     from sentence_state.data import Example
 

@@ -99,6 +99,7 @@ def forward(op: Graph, chain: Chain) -> tuple[Value, Value]:
         ways = [op.unsqueeze(state, 2) + transition for state in states]  # (B, K, K)
         best = op("ReduceMax", ways[0], axes=[1], keepdims=0) + inputs[0]
         summed = op("ReduceLogSumExp", ways[1], axes=[1], keepdims=0) + inputs[0]
+        summed = op("LogSoftmax", summed, axis=1)  # read up to a constant: it must not grow with the words
         return [best, summed], [best, summed]
 
     inputs = [rest, chain.transition] if isinstance(chain.transition, Value) else [rest]
@@ -118,8 +119,7 @@ def backward(
     transition = chain.transition if isinstance(chain.transition, Value) else op.value(chain.transition[None])
     before = [op.unsqueeze(op.slice(alpha, 0, -1, 1), 3) + transition for alpha in (best, summed)]  # (B, N, K, K)
     pointers = op("ArgMax", before[0], axis=2, keepdims=0)  # (B, N, K)
-    total = op("ReduceLogSumExp", before[1], axes=[2], keepdims=1)
-    conditional = op("Exp", before[1] - total)  # (B, N, K, K)
+    conditional = op("Softmax", before[1], axis=2)  # (B, N, K, K)
     position = op("Range", np.array(0), op.squeeze(op.size(pointers, 1), 0), np.array(1))
     is_last = op.unsqueeze(op("Equal", position, last), 2)  # (B, N, 1)
 
