@@ -57,6 +57,7 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         summary="Labels and spans of sentences by Sentence-State LSTMs",
         docs_url=None,  # these pages load their scripts from another host
         redoc_url=None,
+        redirect_slashes=False,  # to an address made of what the client calls this host, without its https
         lifespan=closing(services),
     )
     app.state.services = services

@@ -23,7 +23,7 @@ PATHS = ("/", "/v1/predict", "/v1/trace", "/v1/models", "/health", "/ready", "/m
 
 
 class Front:
-    """Adds HEADERS and tells `metrics` of every answer."""
+    """Adds HEADERS and tells `metrics` of every answer; answers HEAD as GET, whose content the server leaves out."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -32,6 +32,7 @@ class Front:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         start, status = time.monotonic(), 500
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -41,7 +42,7 @@ class Front:
             await send(message)
 
         try:
-            await self.app(scope, receive, send_with_headers)
+            await self.app(asked, receive, send_with_headers)
         except LocalProtocolError:
             status = 400  # the body broke off in a way that is no HTTP: uvicorn has said so and hung up
         finally:

@@ -304,6 +304,22 @@ def test_every_answer_forbids_the_browser_what_the_page_does_not_need(client):
         assert client.get(path).headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/health", "/ready", "/v1/models", "/metrics", "/page/page.css", "/openapi.json"]
+)
+def test_head_is_answered_as_get_without_its_content(client, path):
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.headers["content-type"], head.content) == (200, get.headers["content-type"], b"")
+    assert client.head("/v1/predict").status_code == 405
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/models/"), ("POST", "/v1/predict/"), ("GET", "/health/")])
+def test_no_answer_sends_the_client_to_another_host(client, method, path):
+    answer = client.request(method, path, headers={"host": "other.example"}, follow_redirects=False)
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+    assert "location" not in answer.headers
+
+
 def test_the_page_names_no_other_host_and_needs_no_build(client):
     files = page_files()
     assert "/" in files
