@@ -144,7 +144,7 @@ def test_two_models_stand_side_by_side_and_one_without_an_exchange_says_so(page)
 
 def test_a_refusal_is_shown_in_words(page):
     page.get_by_label("Sentence", exact=True).fill("word " * 41)
-    expect(page.locator(".panel .trouble")).to_have_text("text 0 has 41 words, at most 40 are read")
+    expect(page.locator(".panel .trouble")).to_have_text("the text has 41 words, at most 40 are read")
     type_text(page, TEXT)
     expect(page.locator(".panel .trouble")).to_have_count(0)
 
@@ -264,16 +264,18 @@ def test_text_has_contrast_and_controls_have_names(page):
 
 
 def test_a_server_with_a_token_asks_for_it(browser, runs, tmp_path):
-    (tmp_path / "token").write_text("sesame")
+    (tmp_path / "token").write_text("sesame-ü-сезам", encoding="utf-8")
     server = Server([str(runs["spans"]), "--token-file", "token"], tmp_path)
     try:
         page = browser.new_page()
         page.goto(f"http://{server.host}:{server.port}/")
         page.get_by_label("This server asks for a token").fill("wrong")
         page.get_by_role("button", name="Use it").click()
-        page.get_by_label("This server asks for a token").fill("sesame")
+        expect(page.get_by_role("alert")).to_have_text("The server does not accept this token.")
+        page.get_by_label("This server asks for a token").fill("sesame-ü-сезам")
         page.get_by_role("button", name="Use it").click()
         expect(page.locator(".panel .answer")).to_be_visible()
+        expect(page.get_by_role("alert")).to_be_hidden()
         page.close()
     finally:
         server.stop()

@@ -18,10 +18,13 @@ export const trace = (text, model, signal) => call("POST", "/v1/trace", { text: 
 // Half of a surrogate pair is no character, and no JSON.
 const whole = (text) => (Array.isArray(text) ? text.map(whole) : text.toWellFormed());
 
+// A header holds bytes, each written as one character: those of UTF-8, as the server reads them.
+const bytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
 async function call(method, path, content, signal) {
   const headers = content === undefined ? {} : { "Content-Type": "application/json" };
   const token = sessionStorage.getItem(KEPT);
-  if (token) headers.Authorization = `Bearer ${token}`;
+  if (token) headers.Authorization = `Bearer ${bytes(token)}`;
   const body = content === undefined ? undefined : JSON.stringify(content);
   let answer;
   try {
@@ -33,7 +36,9 @@ async function call(method, path, content, signal) {
   if (answer.ok) return answer.json();
   const refused = await answer.json().catch(() => ({}));
   if (answer.status === 401 && askForToken) askForToken();
-  throw Object.assign(new Error(refused.detail || `The server answered ${answer.status}.`), {
+  const reason = refused.detail || `The server answered ${answer.status}.`;
+  const alone = content?.texts === undefined || content.texts.length === 1; // a reader who asked for one counts none
+  throw Object.assign(new Error(alone ? reason.replace(/^text 0 /, "the text ") : reason), {
     status: answer.status,
     after: Number(answer.headers.get("Retry-After")) || 1,
   });

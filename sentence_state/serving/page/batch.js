@@ -99,7 +99,7 @@ async function askFor(texts, model, signal) {
     return (await patiently(texts, model, signal)).predictions;
   } catch (error) {
     if (![413, 422].includes(error.status)) throw error;
-    if (texts.length === 1) return [{ error: error.message.replace(/^text 0 /, "the text ") }];
+    if (texts.length === 1) return [{ error: error.message }];
     const answers = [];
     for (const text of texts) answers.push(...(await askFor([text], model, signal)));
     return answers;

@@ -42,7 +42,7 @@ async function begin() {
   try {
     answer = await models();
   } catch (error) {
-    return trouble(error.status === 401 ? "" : error.message);
+    return trouble(error.status === 401 ? refusedToken() : error.message);
   }
   trouble("");
   known = answer.models;
@@ -81,6 +81,10 @@ function addressed() {
 function fromAddress() {
   byId("text").value = addressed();
   ask();
+}
+
+function refusedToken() {
+  return byId("token-value").value ? "The server does not accept this token." : "";
 }
 
 function trouble(message) {
