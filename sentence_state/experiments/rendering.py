@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,17 +33,22 @@ def write_report(report: Report, folder: Path) -> list[Path]:
 def markdown(report: Report) -> str:
     parts = [f"# {report.title}", "\n".join(f"- {fact}" for fact in report.facts)]
     for section in report.sections:
-        parts.append(f"## {report.mark}{section.title}")
+        parts.append(f"## {report.mark}{without_tags(section.title)}")
         parts += [markdown_table(table) for table in section.tables]
         parts += [f"![{figure.caption}]({FIGURES}/{figure.name}.png)" for figure in section.figures if figure.png]
-        parts += section.notes
+        parts += map(without_tags, section.notes)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def markdown_table(table: Table) -> str:
     rules = ["---" if place < table.labels else "---:" for place in range(len(table.columns))]
     rows = [table.columns, rules, *(bold(row, place in table.bold, "**", "**") for place, row in enumerate(table.rows))]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
+    return "\n".join("| " + " | ".join(without_tags(cell.replace("|", r"\|")) for cell in row) + " |" for row in rows)
+
+
+def without_tags(text: str) -> str:
+    """<s> is a word here, and a tag of HTML in Markdown."""
+    return re.sub(r"<(?=[/!?a-zA-Z])", r"\\<", text)
 
 
 def bold(row: Sequence[str], is_bold: bool, start: str, end: str) -> Sequence[str]:

@@ -151,6 +151,10 @@ REPORT = Report(
 def test_what_means_something_to_a_format_is_escaped_in_it():
     assert "| **S-LSTM** | **1 ± 2** |" in markdown(REPORT)
     assert r"paper\|ours" in markdown(REPORT)
+    assert r"## 50% \<b>" in markdown(REPORT)
+    boundaries = replace(REPORT.sections[0], tables=[Table(("model",), (("With <s>, </s>",), ("p < 0.001",)))])
+    assert r"| With \<s>, \</s> |" in markdown(replace(REPORT, sections=[boundaries]))  # HTML would strike it out
+    assert "| p < 0.001 |" in markdown(replace(REPORT, sections=[boundaries]))
     text = latex(REPORT)
     assert r"one \& two" in text
     assert r"50\% $<$b$>$" in text
