@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from ..data.errors import DataError
+from ..encoders import ENCODERS
 from ..models.files import read_json
 from .experiment import Experiment, Plan, Row
 
-AT_TOP = {"title", "data", "split", "settings", "against", "seeds", "rows", "model", "training", "notes"}
-OF_ROW = {"label", "encoder", "settings", "model", "training"}
+AT_TOP = {
+    "title": str, "data": (str, list), "split": str, "settings": str, "against": str, "seeds": int, "rows": list,
+    "model": dict, "training": dict, "notes": list,
+}  # fmt: skip
+OF_ROW = {"label": str, "encoder": str, "settings": str, "model": dict, "training": dict}
+KINDS = {str: "text", list: "a list", int: "a whole number", dict: "an object"}
 
 
 def grid(path: Path, plan: Plan) -> Experiment:
@@ -28,6 +33,7 @@ def grid(path: Path, plan: Plan) -> Experiment:
     check(path, content, AT_TOP, needed=("data", "rows"))
     for row in content["rows"]:
         check(path, row, OF_ROW, needed=("label",))
+    check_rows(path, content)
     split = content.get("split", "dev")
     if split not in ("dev", "test"):
         raise DataError.at(path, f'split must be "dev" or "test", got {split!r}')
@@ -48,7 +54,7 @@ def make_row(content: dict[str, Any], row: dict[str, Any], data: str, plan: Plan
     return Row(row["label"], runs, None, data, against if row["label"] != against else None)
 
 
-def check(path: Path, content: Any, known: set[str], needed: tuple[str, ...]) -> None:
+def check(path: Path, content: Any, known: dict[str, Any], needed: tuple[str, ...]) -> None:
     if not isinstance(content, dict):
         raise DataError.at(path, f"expected an object with the fields {', '.join(sorted(known))}, got {content!r}")
     unknown, missing = content.keys() - known, set(needed) - content.keys()
@@ -56,3 +62,26 @@ def check(path: Path, content: Any, known: set[str], needed: tuple[str, ...]) ->
         what = "unknown" if unknown else "missing"
         names = ", ".join(sorted(unknown or missing))
         raise DataError.at(path, f"{what}: {names}; the fields are {', '.join(sorted(known))}")
+    for name, value in content.items():
+        kinds = known[name] if isinstance(known[name], tuple) else (known[name],)
+        if type(value) not in kinds:
+            raise DataError.at(path, f"{name} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value!r}")
+
+
+def check_rows(path: Path, content: dict[str, Any]) -> None:
+    labels = [row["label"] for row in content["rows"]]
+    if not labels or len(set(labels)) < len(labels):
+        raise DataError.at(path, f"rows must be one or more, each with a label of its own, got {labels}")
+    if content.get("against", labels[0]) not in labels:
+        raise DataError.at(
+            path, f"against must be the label of a row ({', '.join(labels)}), got {content['against']!r}"
+        )
+    for encoder in (row.get("encoder", "S-LSTM") for row in content["rows"]):
+        if encoder not in ENCODERS:
+            raise DataError.at(path, f"encoder must be of {', '.join(ENCODERS)}, got {encoder!r}")
+    if content.get("seeds", 1) < 1:
+        raise DataError.at(path, f"seeds must be 1 or more, got {content['seeds']}")
+    if not content["data"] or not all(isinstance(name, str) for name in content["data"]):
+        raise DataError.at(path, f"data must be the name of a set, or a list of names, got {content['data']!r}")
+    if not all(isinstance(note, str) for note in content.get("notes", ())):
+        raise DataError.at(path, f"notes must be a list of texts, got {content['notes']!r}")

@@ -169,3 +169,30 @@ def test_a_table_with_tuned_settings_has_the_encoders_that_were_tuned(call, tmp_
     code, _, error = call(["table7", *arguments], tmp_path)
     assert code == 2
     assert "tuned/tagging/bilstm.json: no such file" in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": 5}, "data must be text or a list, got 5"),
+        ({"data": ["mr", 5]}, "data must be the name of a set, or a list of names"),
+        ({"seeds": "a"}, "seeds must be a whole number, got 'a'"),
+        ({"seeds": 0}, "seeds must be 1 or more, got 0"),
+        ({"settings": 5}, "settings must be text, got 5"),
+        ({"model": ["max"]}, "model must be an object, got ['max']"),
+        ({"rows": 5}, "rows must be a list, got 5"),
+        ({"rows": []}, "rows must be one or more"),
+        ({"rows": [{"label": "a"}, {"label": "a"}]}, "each with a label of its own, got ['a', 'a']"),
+        ({"rows": [{"label": "a", "encoder": "GRU"}]}, "got 'GRU'"),
+        ({"against": "b"}, "against must be the label of a row (a), got 'b'"),
+        ({"notes": [1]}, "notes must be a list of texts"),
+        ({"sets": "mr"}, "unknown: sets"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_rows_is_said_in_one_line(changes, message, call, tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps({"data": "mr", "rows": [{"label": "a"}]} | changes))
+    code, _, error = call(["mine.json", "--smoke"], tmp_path)
+    assert code == 2
+    assert error.startswith("error: mine.json: ")
+    assert message in error
+    assert error.count("\n") == 1
