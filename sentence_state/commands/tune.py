@@ -9,7 +9,7 @@ from ..data.benchmarks import SOURCES
 from ..encoders import ENCODERS
 from ..experiments.experiment import slug
 from ..experiments.material import Place
-from ..experiments.tuning import Search, task_of
+from ..experiments.tuning import Search, home_of
 from ..experiments.tuning import tune as search_settings
 from ..experiments.workers import Crew
 from .console import make_console
@@ -27,11 +27,11 @@ def tune(flags: Tune) -> int:
     search = Search(
         sets_of(flags.data), flags.encoders, flags.trials, flags.together, flags.seed, flags.settings, flags.prune
     )
-    task = task_of(search, plan)
+    home = folder / home_of(search, plan)
     mark = "SMOKE RUN, NOT A RESULT: " if flags.smoke else ""
     for encoder, trial in search_settings(search, plan, folder, crew, console.print).items():
         chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
-        path = folder / task / f"{slug(encoder)}.json"
+        path = home / f"{slug(encoder)}.json"
         console.print(
             f"{mark}{encoder}: dev {trial.score:.2f} in trial {trial.number} of {flags.trials}: {chosen} -> {path}"
         )

@@ -81,15 +81,15 @@ class Plan:
     def runs(self, name: str, encoder: str, settings: str, test: bool, **options: Any) -> tuple[Run, ...]:
         """One run a seed. `options` are fields of ModelConfig or TrainingConfig that differ from the settings."""
         data = self.data(name)
-        model, training = configure(settings, encoder, data.task)
+        model, training = configure(settings, encoder, name)
         model, training = override(model, training, options)
         if self.smoke:
             model, training = shrink(model, training)
         return tuple(Run(data, model, replace(training, seed=seed), self.vectors, test) for seed in range(self.seeds))
 
-    def model(self, encoder: str, task: str) -> ModelConfig:
-        """As the first settings have it, for times and memory."""
-        model, training = configure(self.settings[0], encoder, task)
+    def model(self, encoder: str, name: str) -> ModelConfig:
+        """As the first settings have it for this set, for times and memory."""
+        model, training = configure(self.settings[0], encoder, name)
         return shrink(model, training)[0] if self.smoke else model
 
     def quick(self, measurement: Measurement) -> Measurement:
@@ -102,12 +102,12 @@ class Plan:
         return self.quick(Measurement("time", tuple(sets), tuple(models.items())))
 
 
-def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, TrainingConfig]:
-    """A preset with this encoder, or what was tuned for it: <folder>/<task>/<encoder>.json."""
+def configure(settings: str, encoder: str, name: str) -> tuple[ModelConfig, TrainingConfig]:
+    """A preset with this encoder, or what a folder has for it: see `tuned_path`."""
     if settings in PRESETS:
-        model, training = preset(settings, "classifier" if task == "classification" else "tagger")
+        model, training = preset(settings, "classifier" if Data(name).task == "classification" else "tagger")
         return replace(model, encoder=encoder), training
-    path = tuned_path(settings, encoder, task)
+    path = tuned_path(settings, encoder, name)
     if not Path(settings).is_dir():
         names = ", ".join(PRESETS)
         raise DataError.at(settings, f"neither a preset ({names}) nor a folder of tuned settings")
@@ -119,13 +119,16 @@ def configure(settings: str, encoder: str, task: str) -> tuple[ModelConfig, Trai
         raise DataError.at(path, f"expected the fields model and training ({error})") from None
 
 
-def has_settings(settings: str, encoder: str, task: str) -> bool:
+def has_settings(settings: str, encoder: str, name: str) -> bool:
     """False where a folder of tuned settings has none for this encoder."""
-    return not Path(settings).is_dir() or settings in PRESETS or tuned_path(settings, encoder, task).is_file()
+    return not Path(settings).is_dir() or settings in PRESETS or tuned_path(settings, encoder, name).is_file()
 
 
-def tuned_path(settings: str, encoder: str, task: str) -> Path:
-    return Path(settings) / task / f"{slug(encoder)}.json"
+def tuned_path(settings: str, encoder: str, name: str) -> Path:
+    """<folder>/<set>/<encoder>.json, or the one of its group (fdu), or of its task (classification, tagging)."""
+    places = (name, name.partition("/")[0], Data(name).task)
+    paths = [Path(settings) / place / f"{slug(encoder)}.json" for place in places]
+    return next((path for path in paths if path.is_file()), paths[-1])
 
 
 def override(
@@ -192,8 +195,7 @@ def rows_of_encoders(
     rows = []
     for settings in plan.settings:
         baseline = labelled(against, settings, plan)
-        task = plan.data(data).task
-        tuned = {encoder: printed for encoder, printed in paper.items() if has_settings(settings, encoder, task)}
+        tuned = {encoder: printed for encoder, printed in paper.items() if has_settings(settings, encoder, data)}
         for encoder, printed in (tuned or paper).items():
             label = labelled(encoder, settings, plan)
             own_steps = settings == "paper" and encoder == "S-LSTM" and paper_steps

@@ -91,13 +91,14 @@ def space_of(task: str) -> dict[str, Sequence[Any]]:
 
 
 def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print) -> dict[str, Trial]:
-    """The best trial of each encoder. Writes <folder>/<task>/<encoder>.json and <folder>/<task>/trials.jsonl."""
+    """The best trial of each encoder. Writes <folder>/<set>/<encoder>.json and <folder>/<set>/trials.jsonl."""
     import optuna
     from optuna.distributions import BaseDistribution, CategoricalDistribution
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     task = task_of(search, plan)
-    check_same_sets(search, task, folder)
+    home = folder / home_of(search, plan)
+    check_same_sets(search, home)
     distributions: dict[str, BaseDistribution] = {
         name: CategoricalDistribution(list(values)) for name, values in space_of(task).items()
     }
@@ -113,7 +114,7 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
         for (one, encoder), trial in zip(asked, trials, strict=True):
             tell(studies[encoder], one, trial)
         done += trials
-        keep(search, task, folder, done)
+        keep(search, task, home, done)
     return best_of(done)
 
 
@@ -125,10 +126,17 @@ def task_of(search: Search, plan: Plan) -> str:
     return tasks[search.data[0]]
 
 
-def check_same_sets(search: Search, task: str, folder: Path) -> None:
+def home_of(search: Search, plan: Plan) -> str:
+    """The folder in which `configure` looks for settings of these sets."""
+    if len(search.data) == 1:
+        return search.data[0]
+    return "fdu" if all(name.startswith("fdu/") for name in search.data) else task_of(search, plan)
+
+
+def check_same_sets(search: Search, home: Path) -> None:
     """What was chosen on other sets is not written over."""
     for encoder in search.encoders:
-        path = folder / task / f"{slug(encoder)}.json"
+        path = home / f"{slug(encoder)}.json"
         if path.exists() and (before := as_tuple(read_json(path).get("data"))) != search.data:
             names = ", ".join(map(str, before))
             raise DataError.at(path, f"these settings were chosen on {names}; --out names a folder for others")
@@ -201,14 +209,14 @@ def best_of(trials: Sequence[Trial]) -> dict[str, Trial]:
     return best
 
 
-def keep(search: Search, task: str, folder: Path, trials: Sequence[Trial]) -> None:
+def keep(search: Search, task: str, home: Path, trials: Sequence[Trial]) -> None:
     """The log of all trials so far, and the best settings so far of each encoder."""
-    (folder / task).mkdir(parents=True, exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
     ordered = sorted(trials, key=lambda trial: (search.encoders.index(trial.encoder), trial.number))
     lines = [json.dumps(trial.line(), ensure_ascii=False) for trial in ordered]
-    write_text(folder / task / "trials.jsonl", "\n".join(lines) + "\n")
+    write_text(home / "trials.jsonl", "\n".join(lines) + "\n")
     for encoder, trial in best_of(trials).items():
-        write_json(folder / task / f"{slug(encoder)}.json", chosen(search, task, trial, trials))
+        write_json(home / f"{slug(encoder)}.json", chosen(search, task, trial, trials))
 
 
 def chosen(search: Search, task: str, trial: Trial, trials: Sequence[Trial]) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ PLAN = Plan(seeds=1, smoke=True)
 def test_all_16_sets_have_a_name_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["tune", "fdu", "--smoke", "--trials", "1", "--encoders", "BiLSTM", "--device", "cpu"]) == 0
-    chosen = json.loads((tmp_path / "runs/smoke/tuned/classification/bilstm.json").read_text())
+    chosen = json.loads((tmp_path / "runs/smoke/tuned/fdu/bilstm.json").read_text())
     assert len(chosen["data"]) == 16
     assert (chosen["data"][0], chosen["seeds"]) == ("fdu/books", 1)
 
@@ -42,7 +42,7 @@ def longer(shrink):
 
 
 def trials_of(folder):
-    return [json.loads(line) for line in (folder / "classification" / "trials.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "mr" / "trials.jsonl").read_text().splitlines()]
 
 
 def test_every_encoder_gets_the_same_space_and_the_same_number_of_trials(tuned):
@@ -61,7 +61,7 @@ def test_every_encoder_gets_the_same_space_and_the_same_number_of_trials(tuned):
 def test_the_chosen_settings_are_read_as_settings(tuned):
     folder, best = tuned
     for encoder, trial in best.items():
-        model, training = configure(str(folder), encoder, "classification")
+        model, training = configure(str(folder), encoder, "mr")
         assert model == trial.runs[0].model
         assert training == trial.runs[0].training
 
@@ -123,19 +123,29 @@ def test_what_is_pruned_is_never_run_to_the_end_and_never_the_best(tmp_path, mon
         assert all(trial["first_look"] is not None for trial in own)
         assert best[encoder].score == max(trial["dev"] for trial in to_the_end)
     assert sorted(epochs.values()) == [2] * 12 + [5] * 6
-    settings = json.loads((tmp_path / "classification" / "bilstm.json").read_text())
+    settings = json.loads((tmp_path / "mr" / "bilstm.json").read_text())
     assert (settings["trials"], settings["pruned"], settings["seeds"]) == (6, 3, 1)
     again = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
     assert {encoder: trial.options for encoder, trial in again.items()} == {e: t.options for e, t in best.items()}
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == len(records)
 
 
-def test_what_was_chosen_on_other_sets_is_not_written_over(tuned, tmp_path):
-    folder, _ = tuned
-    before = (folder / "classification" / "s-lstm.json").read_text()
-    with pytest.raises(DataError, match="were chosen on mr; --out names a folder for others"):
-        tune(replace(SEARCH, data=("fdu/books",)), PLAN, folder, Crew(), lambda line: None)
-    assert (folder / "classification" / "s-lstm.json").read_text() == before
+def test_what_was_chosen_on_other_sets_is_not_written_over(tmp_path):
+    search = Search(("fdu/books", "fdu/dvd"), ("CNN",), trials=1)
+    tune(search, PLAN, tmp_path, Crew(), lambda line: None)
+    before = (tmp_path / "fdu" / "cnn.json").read_text()
+    with pytest.raises(DataError, match="were chosen on fdu/books, fdu/dvd; --out names a folder for others"):
+        tune(replace(search, data=("fdu/books", "fdu/mr")), PLAN, tmp_path, Crew(), lambda line: None)
+    assert (tmp_path / "fdu" / "cnn.json").read_text() == before
+
+
+def test_settings_are_those_of_the_set_else_of_its_group_else_of_its_task(tmp_path):
+    for place, dropout in (("fdu/books", 0.1), ("fdu", 0.2), ("classification", 0.3)):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        content = {"model": {"dropout": dropout}, "training": {}}
+        (tmp_path / place / "s-lstm.json").write_text(json.dumps(content))
+    sets = {"fdu/books": 0.1, "fdu/dvd": 0.2, "mr": 0.3}
+    assert {name: configure(str(tmp_path), "S-LSTM", name)[0].dropout for name in sets} == sets
 
 
 def test_a_trial_that_failed_is_never_the_best():
