@@ -185,6 +185,40 @@ def test_a_file_becomes_a_table_and_two_downloads(page, name, models):
     assert [line["text"] for line in lines] == texts
 
 
+AS_THEY_COME = {
+    "no header.csv": (b"1,play jazz\n2,stop\n", ["play jazz", "stop"]),
+    "numbers.csv": (b"7,play jazz\n7,stop\n7,go\n7,wait\n", ["play jazz", "stop", "go", "wait"]),
+    "header.csv": (b"kind,what\nx,play jazz\nx,stop\nx,go\n", ["play jazz", "stop", "go"]),
+    "one column.csv": (b"comment\nplay jazz\nstop\n", ["play jazz", "stop"]),
+    "windows.csv": ("text\ncaf\u00e9\nna\u00efve\n".encode("cp1252"), ["caf\u00e9", "na\u00efve"]),
+    "spreadsheet.tsv": ("id\ttext\n1\tplay jazz\n2\t\u043f\u0440\u0438\u0432\u0435\u0442\n".encode("utf-16"),
+                        ["play jazz", "\u043f\u0440\u0438\u0432\u0435\u0442"]),
+    "words.jsonl": (b'{"words": ["play", "jazz"], "n": 1}\n{"words": ["stop"], "n": 2}\n', ["play jazz", "stop"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AS_THEY_COME)
+def test_a_file_may_have_no_header_another_encoding_or_words(page, name):
+    content, texts = AS_THEY_COME[name]
+    page.get_by_role("tab", name="A file").click()
+    page.locator("#file").set_input_files({"name": name, "mimeType": "text/plain", "buffer": content})
+    expect(page.locator("#batch-state")).to_have_text(f"{len(texts)} texts are answered.")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download JSON lines").click()
+    lines = [json.loads(line) for line in download.value.path().read_text(encoding="utf-8").splitlines()]
+    assert [line["text"] for line in lines] == texts
+
+
+def test_a_download_is_of_the_model_that_answered(page):
+    page.get_by_role("tab", name="A file").click()
+    page.locator("#file").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"play jazz\nstop\n"})
+    expect(page.locator("#batch-state")).to_have_text("2 texts are answered.")
+    page.locator("#batch-model").select_option("spans")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    assert download.value.path().read_text(encoding="utf-8").splitlines()[0] == "text,label,score,spans"
+
+
 def test_a_file_with_texts_that_cannot_be_read_keeps_the_others(page):
     page.get_by_role("tab", name="A file").click()
     content = "play jazz\n\u200b\n" + "word " * 41 + "\n" + "stop\n" * 70

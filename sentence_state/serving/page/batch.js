@@ -3,7 +3,7 @@
 import { predict } from "./api.js";
 import { tagged } from "./answer.js";
 import { byId, html, percent } from "./elements.js";
-import { guessColumn, readFile } from "./reading.js";
+import { decoded, guessColumn, readFile } from "./reading.js";
 import { asCsv, asJsonLines, save } from "./saving.js";
 
 const PORTION = 32; // texts in one request
@@ -12,6 +12,7 @@ const LARGEST = 64 * 1024 * 1024; // bytes of a file
 let known = [];
 let file = null;
 let results = [];
+let answering = null; // the model that gave `results`
 let stopping = null;
 
 export function batchView(answer) {
@@ -26,7 +27,7 @@ export function batchView(answer) {
   drop.addEventListener("drop", (event) => open(event.dataTransfer.files[0]));
   byId("start").addEventListener("click", start);
   byId("cancel").addEventListener("click", () => stopping?.abort());
-  byId("save-csv").addEventListener("click", () => save(`${file.base}.answers.csv`, "text/csv", asCsv(results, chosenModel())));
+  byId("save-csv").addEventListener("click", () => save(`${file.base}.answers.csv`, "text/csv", asCsv(results, answering)));
   byId("save-jsonl").addEventListener("click", () => save(`${file.base}.answers.jsonl`, "application/x-ndjson", asJsonLines(results)));
 }
 
@@ -41,7 +42,7 @@ async function open(chosen) {
   byId("start").disabled = true;
   try {
     if (chosen.size > LARGEST) throw new Error("The file is larger than 64 MB; sentence-state predict --input reads it in a terminal.");
-    file = { ...readFile(chosen.name, await chosen.text()), base: chosen.name.replace(/\.[^.]*$/, "") };
+    file = { ...readFile(chosen.name, decoded(await chosen.arrayBuffer())), base: chosen.name.replace(/\.[^.]*$/, "") };
     if (!file.rows.length) throw new Error("The file has no texts.");
   } catch (error) {
     byId("column-choice").hidden = true;
@@ -59,7 +60,7 @@ async function start() {
   stopping?.abort();
   const mine = new AbortController();
   stopping = mine;
-  const model = chosenModel();
+  const model = (answering = chosenModel());
   const column = Number(byId("column").value);
   const texts = file.rows.map((row) => row[column] ?? "");
   results = [];

@@ -1,6 +1,22 @@
 // A file as people have it -> { kind, columns, rows }: CSV, TSV, JSON lines, CoNLL columns, or one sentence a line.
 
-const TEXT_NAMES = ["text", "sentence", "utterance", "review", "content", "body", "title"];
+// The names that `predict --input` knows, too.
+const TEXT_NAMES = ["text", "sentence", "review", "content", "comment", "tweet", "utterance", "message", "body", "document",
+  "question", "query", "phrase", "description", "headline", "input", "title"];
+const LABEL_NAMES = ["label", "labels", "class", "category", "sentiment", "intent", "target", "polarity", "topic", "rating",
+  "stars", "emotion", "gold", "output", "score", "y"];
+const SHORT_NAME = /^[A-Za-z_][\w-]{0,30}( [\w-]+){0,2}$/;
+
+// UTF-8, UTF-16 with its mark, or what older programs of Windows write.
+export function decoded(buffer) {
+  const [first, second] = new Uint8Array(buffer);
+  const mark = { "255,254": "utf-16le", "254,255": "utf-16be" }[[first, second]];
+  try {
+    return new TextDecoder(mark ?? "utf-8", { fatal: true }).decode(buffer);
+  } catch {
+    return new TextDecoder(mark ?? "windows-1252").decode(buffer);
+  }
+}
 
 export function readFile(name, content) {
   const text = content.replace(/^\uFEFF/, "");
@@ -50,8 +66,21 @@ export function delimited(text, mark) {
   if (rows[0].length === 1 && rows.every((one) => one.length === 1) && !TEXT_NAMES.includes(rows[0][0].trim().toLowerCase())) {
     return { kind: `${kind}, one column without a name`, columns: ["text"], rows };
   }
+  if (!isHeader(rows)) return { kind: `${kind} without a header`, columns: rows[0].map((_, k) => `column ${k + 1}`), rows };
   const [names, ...rest] = rows;
   return { kind, columns: names.map((name, k) => name.trim() || `column ${k + 1}`), rows: rest };
+}
+
+const isKnown = (name) => [name, name.replace(/.*_/, "")].some((one) => [...TEXT_NAMES, ...LABEL_NAMES].includes(one.toLowerCase()));
+
+// As `predict --input` decides: a usual name, or short names that never come again above a column whose values repeat.
+function isHeader([first, ...rest]) {
+  const names = first.map((cell) => cell.trim());
+  const below = names.map((_, k) => new Set(rest.map((row) => (row[k] ?? "").trim())));
+  const fresh = names.map((name, k) => !below[k].has(name));
+  if (names.some((name, k) => fresh[k] && isKnown(name))) return true;
+  const repeats = below.some((values) => 2 * values.size <= rest.length);
+  return repeats && fresh.every(Boolean) && names.every((name) => SHORT_NAME.test(name));
 }
 
 function jsonLines(text) {
@@ -80,7 +109,8 @@ function parseLine(line, i) {
 
 function asCell(value) {
   if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  const isText = typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "string"));
+  return isText ? value : JSON.stringify(value); // a list of strings is a text that is cut into words already
 }
 
 // One word a line, its first column (the second where the first is a number, as in CoNLL-U); a blank line ends a sentence.
