@@ -12,6 +12,7 @@ import pytest
 from sentence_state.cli import main
 
 from .command_line import TINY, environment, write_files
+from .training.many_processes import CAN_SHARD
 
 
 @pytest.fixture
@@ -106,3 +107,16 @@ def wait_for(condition, process, log):
 def children_of(pid: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=True).stdout
     return [int(child) for child in found.split()]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setscheduler") or not CAN_SHARD, reason="needs Linux's scheduler, torch 2.8")
+def test_processes_leave_while_threads_of_gloo_are_still_busy(folder):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += ["-m", "tests.training.leaving_slowly", "train", "classifier", "--train", "reviews.csv"]
+    command += ["--preset", "paper", "--shard", "--device", "cpu", *TINY, "--epochs", "1"]
+    for run in "abc":
+        process = subprocess.run(
+            [*command, "--out", run], cwd=folder, env=environment(), capture_output=True, text=True, timeout=120
+        )
+        assert process.returncode == 0, process.stderr[-2000:]
+        assert process.stdout.endswith('"\n'), "the next command was not printed"
