@@ -71,3 +71,10 @@ def test_what_cannot_be_is_said_in_one_line(arguments, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("arguments", [["export", "t/exported"], ["predict", "t/exported", "wake me"]])
+def test_a_command_for_a_run_says_that_it_was_given_an_export(arguments, capsys):
+    assert main(["export", "t", "--out", "t/exported"]) == 0
+    assert main(arguments) == 2
+    assert "t/exported: an exported model: give the run that it was made of" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import torch
 
 from ..models import FolderError, Model
 from ..models.pretrained import CONFIG, WEIGHTS
+from ..runtime import EXPORT
 from ..training.loop import pick_device
 from .flags import UsageError
 
@@ -16,6 +17,8 @@ def load_model(run: Path, device: str, batch_size: int) -> Model:
     if batch_size < 1:
         raise UsageError(f"--batch-size must be 1 or more, got {batch_size}")
     target = check_device(device)
+    if (run / EXPORT).exists():
+        raise FolderError.at(run, "an exported model: give the run that it was made of")
     if (run / CONFIG).exists() and not (run / WEIGHTS).exists():
         raise FolderError.at(run, "no epoch of this run is finished yet: there are no weights to use")
     return Model.from_pretrained(run, target)
