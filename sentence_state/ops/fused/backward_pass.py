@@ -3,6 +3,8 @@ are short, and sums the weights' gradients the same way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import triton
 from torch import Tensor
@@ -59,11 +61,11 @@ def backward(
             dg[group],
             x[group],
             h,
-            c,
-            Q=s.Q[:, group],
-            dQ=dQ[:, group],
-            c_g=s.c_g[:, group],
-            log_z=s.log_z[:, group],
+            c.unbind(),
+            Q=s.Q[:, group].unbind(),
+            dQ=dQ[:, group].unbind(),
+            c_g=s.c_g[:, group].unbind(),
+            log_z=s.log_z[:, group].unbind(),
             d_c_g=d_c_g[group],
             first=s.first,
             packed=packed,
@@ -84,11 +86,11 @@ def backward_of_group(
     dg: Tensor,
     x: Tensor,
     h: Tensor,
-    c: Tensor,
-    Q: Tensor,
-    dQ: Tensor,
-    c_g: Tensor,
-    log_z: Tensor,
+    c: Sequence[Tensor],
+    Q: Sequence[Tensor],
+    dQ: Sequence[Tensor],
+    c_g: Sequence[Tensor],
+    log_z: Sequence[Tensor],
     d_c_g: Tensor,
     first: Tensor,
     packed: Packed,
@@ -98,7 +100,9 @@ def backward_of_group(
     drops: tuple[Tensor, Tensor],
     options: Options,
 ) -> None:
-    """All steps of one group of sentences, from the last to the first. Fills dQ and d_x, adds to `gradients`."""
+    """All steps of one group of sentences, from the last to the first. Fills dQ and d_x, adds to `gradients`.
+
+    Sequences have a tensor for every step: cutting them out one by one would cost as much as the small products."""
     B, N, D = x.shape
     T, M, Hp = options.num_steps, B * N, packed.vectors.shape[1]
     H = dh.shape[1]
@@ -111,8 +115,9 @@ def backward_of_group(
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     P, xi = x.new_empty(chunk, M, BLOCKS * Hp), x.new_empty(chunk, M, width)
     xi[:, :, 3 * Hp :] = x_rows
-    dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp), x.new_empty(B, 2 * Hp)
-    dx_rows = torch.zeros_like(x_rows)
+    dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
+    d_x_part, dx_rows = dxi[:, 3 * Hp :], torch.zeros_like(x_rows)
+    products, h_steps = P.unbind(), h.unbind()
     tiling = Tiling.of(N, Hp, rows=8)
     partial = x.new_empty(B, tiling.tiles, 9, Hp, dtype=torch.float32)
     counter = x.new_zeros(B, tiling.unit_blocks, dtype=torch.int32)
@@ -121,7 +126,7 @@ def backward_of_group(
 
     def state(t: int) -> tuple[Tensor, Tensor]:
         """h and c after step t: kept, or what was computed again last."""
-        return (h[t // keep], c[t // keep]) if t % keep == 0 else (h_again[0], c_again[0])
+        return (h_steps[t // keep], c[t // keep]) if t % keep == 0 else (h_again[0], c_again[0])
 
     def multiply(t: int, place: int, steps: int) -> None:
         """The word products of the steps t, t+1, .., U x among them."""
@@ -243,9 +248,9 @@ def backward_of_group(
                 advance(low)
                 multiply(top, 1, 1)
         for t in range(top, low - 1, -1):
-            step(t, P[t - low])
-            torch.mm(P[t - low], packed.words, out=dxi)
-            dx_rows += dxi[:, 3 * Hp :]
+            step(t, products[t - low])
+            torch.mm(products[t - low], packed.words, out=dxi)
+            dx_rows += d_x_part
             beside.join()
         add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, width))
         top = low - 1

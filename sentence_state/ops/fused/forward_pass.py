@@ -48,14 +48,16 @@ def forward(
         partial = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
         counter = x.new_zeros(b, tiling.unit_blocks, dtype=torch.int32)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
+        gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
+        W, sentence = packed.W.t(), packed.sentence.t()
         for t in range(T):
             last = t == T - 1
             with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
             with beside():
-                torch.addmm(packed.b, gh[t, group], packed.sentence.t(), out=Q[t, group])
+                torch.addmm(packed.b, gh_steps[t], sentence, out=Q_steps[t])
             product = P
             if t and with_words:
-                torch.mm(xi, packed.W.t(), out=P)
+                torch.mm(xi, W, out=P)
             elif t:
                 product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
             beside.join()
@@ -63,16 +65,16 @@ def forward(
                 product,
                 first,
                 x_term,
-                Q[t, group],
+                Q_steps[t],
                 cells[t - 1] if t else xi,
                 packed.c_0,
-                c_g[t, group],
+                c_g_steps[t],
                 xi if last else cells[t],
                 words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
                 xi,
-                c_g[t + 1, group],
-                gh[t + 1, group],
-                log_z[t, group],
+                c_g_steps[t + 1],
+                gh_steps[t + 1],
+                log_z_steps[t],
                 partial,
                 counter,
                 of_lengths,
