@@ -247,7 +247,7 @@ def _search(emission: Tensor, transition: Tensor, end: Tensor, lengths: Tensor, 
     moves = inside & (word > 0)  # the first word and padding keep the state
 
     def forward(alpha: Tensor, emission: Tensor, transition: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
-        scores = alpha.unflatten(1, (K, n))[..., None] + transition[:, :, None]  # (B, K, n, K)
+        scores = alpha.reshape(-1, K, n, 1) + transition[:, :, None]  # (B, K, n, K); torch 2.8 scans no unflatten
         best, pointer = _top(scores.flatten(1, 2), n)  # (B, n, K)
         best = (best + emission[:, None]).transpose(1, 2).flatten(1)  # (B, K * n)
         return torch.where(moves[:, None], best, alpha), pointer.transpose(1, 2).flatten(1)
@@ -288,7 +288,8 @@ def _scan(step: Step, carry: Tensor, inputs: tuple[Tensor, ...], reverse: bool =
 
 
 def _is_exporting() -> bool:
-    return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()  # since torch 2.7
+    """What `torch.compiler.is_exporting`, since torch 2.7, reads: in 2.8 that says True in torch.compile too."""
+    return getattr(torch.compiler, "_is_exporting_flag", False)
 
 
 @torch.library.custom_op(
