@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .products import linear
+from .products import is_transformed, linear
 
 
 class Weights(NamedTuple):
@@ -75,8 +75,9 @@ def neighbours(state: Tensor, window: int) -> Tensor:
 def word_gates(xi: Tensor, W: Tensor, x_term: Tensor, g: Tensor, V: Tensor, kind: str) -> WordGates:
     """Eq. 2, its products and gates. xi: (B, N, .), W: (A H, .), x_term = U x + b: (B, N, A, H), g: (B, k, H)."""
     gates = linear(xi.reshape(-1, W.shape[1]), W).view(x_term.shape)  # (B, N, A, H)
-    gates += x_term  # in place: no second copy of the widest tensor
-    gates += linear(g.flatten(1), V).view(-1, 1, *x_term.shape[2:])
+    add = Tensor.add if is_transformed() else Tensor.add_  # in place: no second copy of the widest tensor
+    gates = add(gates, x_term)
+    gates = add(gates, linear(g.flatten(1), V).view(-1, 1, *x_term.shape[2:]))
     mixed = squash(gates[:, :, :-2], kind).softmax(dim=2)
     return WordGates(mixed, gates[:, :, -2].sigmoid(), gates[:, :, -1].tanh())
 
@@ -85,8 +86,9 @@ def word_update(gates: WordGates, sources: Sequence[Tensor]) -> tuple[Tensor, Te
     """Eq. 2 after the gates: new h and c, both (B, N, H). sources: the cells that the gates after i meet, in order."""
     i, *shares = gates.mixed.unbind(dim=2)
     c = i * gates.u
+    add_product = Tensor.addcmul if is_transformed() else Tensor.addcmul_
     for share, source in zip(shares, sources, strict=True):
-        c.addcmul_(share, source)
+        c = add_product(c, share, source)
     return gates.o * c.tanh(), c
 
 

@@ -25,8 +25,8 @@ class Int8Matrix:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def view(self, *shape: int) -> Tensor:
-        return self.weight.view(*shape)
+    def reshape(self, *shape: int) -> Tensor:
+        return self.weight.reshape(*shape)
 
     def to(self, dtype: torch.dtype) -> Int8Matrix:
         """The same: there is one type of it."""

@@ -28,7 +28,8 @@ def linear(x: Tensor, W: Tensor | Int8Matrix, b: Tensor | None = None) -> Tensor
     """What F.linear computes: (..., I), (O, I), (O,) -> (..., O)."""
     if isinstance(W, Int8Matrix):
         return W.product(x, b)
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or not (takes(x) and takes(W)):
+    is_followed = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or is_transformed()
+    if is_followed or torch.is_autocast_enabled("cpu") or not (takes(x) and takes(W)):
         return F.linear(x, W, b)
     rows = x.reshape(-1, x.shape[-1])
     product = Product.apply if torch.is_grad_enabled() or is_dual(x) or is_dual(W) else Product.forward
@@ -40,6 +41,12 @@ def takes(tensor: Tensor) -> bool:
     is_plain = type(tensor) in (Tensor, nn.Parameter)
     is_float = tensor.device.type == "cpu" and tensor.dtype == torch.float32
     return ONEDNN and is_plain and is_float and tensor.numel() > 0
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func (vmap, grad, jvp) is at work. It follows neither our operators nor what is
+    written in place: vmap cannot write many values into a tensor that holds one for all."""
+    return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
 
 
 def is_dual(tensor: Tensor) -> bool:

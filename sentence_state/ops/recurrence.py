@@ -21,7 +21,7 @@ from .equations import (
     word_gates,
     word_update,
 )
-from .products import linear
+from .products import is_transformed, linear
 
 MEMORY = ("normal", "low")
 BACKENDS = ("auto", "reference", "triton")
@@ -73,8 +73,9 @@ def recurrence(
 
 
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
-    """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, and Triton."""
-    if backend == "reference" or (backend == "auto" and not x.is_cuda):
+    """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, and Triton;
+    nothing that is empty or transformed by torch.func."""
+    if backend == "reference" or (backend == "auto" and (not x.is_cuda or is_transformed())) or x.shape[0] == 0:
         return False
     H = len(weights.h_0)
     shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
@@ -87,6 +88,8 @@ def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
         raise RuntimeError('backend="triton" needs the package triton, which is not installed; use backend="auto"')
     if not shape_fits:
         raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
+    if is_transformed():
+        raise RuntimeError('backend="triton" cannot be transformed by torch.func; use backend="auto"')
     if not type_fits:
         raise RuntimeError(f'backend="triton" takes float32, bfloat16 and float16, got {x.dtype}; use backend="auto"')
     return True
@@ -118,7 +121,7 @@ def reference_recurrence(
     state = initial_state(x, mask, weights)
     for t in range(num_steps):
         more = t < num_steps - 1
-        take = light_step if memory == "low" else step
+        take = light_step if memory == "low" and not is_transformed() else step
         state = take(state, x_term, mask, weights, kind, t == 0, need_words or more, need_sentence or more).state
         if more:
             state = drop(state, dropout)
@@ -146,7 +149,7 @@ def step(
     from_words = from_sentence = None
     if need_words:
         if first:
-            W = linear(weights.h_0[None], weights.W.view(-1, H)).view(-1, 2 * window + 1)
+            W = linear(weights.h_0[None], weights.W.reshape(-1, H)).view(-1, 2 * window + 1)
             xi = neighbours(existing(h, mask), window)
         else:
             xi, W = neighbours(state.h, window), weights.W
@@ -171,7 +174,8 @@ def light_step(*arguments: Any) -> Step:
 
 def input_term(x: Tensor, weights: Weights) -> Tensor:
     """U x + b for all word gates, once for all steps: (B, N, D) -> (B, N, A, H)."""
-    return linear(x, weights.U, weights.b).view(*x.shape[:2], -1, weights.sentence_U_f.shape[1])
+    term: Tensor = linear(x, weights.U, weights.b).unflatten(-1, (-1, weights.sentence_U_f.shape[1]))
+    return term
 
 
 def initial_state(x: Tensor, mask: Tensor | None, weights: Weights) -> State:

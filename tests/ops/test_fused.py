@@ -113,6 +113,23 @@ def test_little_memory_gives_the_same(monkeypatch, num_steps, need_words, need_s
         torch.testing.assert_close(found[name], value)
 
 
+def test_lengths_and_weights_in_any_memory_order_give_the_same():
+    def in_other_order(tensor):
+        return tensor.t().contiguous().t() if tensor.dim() == 2 else torch.stack([tensor, tensor + 1], dim=1)[:, 0]
+
+    x, lengths, weights, *rest = random_case(3, 4, 4, 5, 3, "paper", True, False)
+    weights = Weights(*(in_other_order(weight.detach()) for weight in weights))
+    assert not any(weight.is_contiguous() for weight in weights)
+    assert_equal((x, in_other_order(lengths), weights, *rest), FLOAT32)
+
+
+def test_no_sentences_give_no_states():
+    encoder = SentenceStateLSTM(3, 4, backend="triton", device=DEVICE)
+    words, sentence = encoder(torch.randn(0, 5, 3, device=DEVICE))
+    assert words.shape == (0, 5, 4)
+    assert sentence.shape == (0, 4)
+
+
 def test_two_runs_are_equal_bit_by_bit():
     case = random_case(2, 40, 4, 5, 3, "paper", True, False)
     runs = [outputs_and_gradients(case, torch.float32, "triton", True, True) for _ in range(2)]
@@ -170,3 +187,6 @@ def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):
     encoder = SentenceStateLSTM(3, 4, backend="triton")
     with pytest.raises(RuntimeError, match='backend="triton" needs a CUDA tensor, got cpu; use backend="auto"'):
         encoder(torch.randn(2, 3, 3))
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(RuntimeError, match=r'cannot be transformed by torch.func; use backend="auto"'):
+        torch.vmap(lambda sentence: encoder(sentence).words)(torch.randn(2, 3, 3))

@@ -36,7 +36,9 @@ def fused_recurrence(
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
     keep = KEEP[memory] if differentiable else 0
     options = (num_steps, kind == "sharp", need_words, need_sentence, keep)
-    h, g, c_g, *_ = recurrence_op(x.contiguous(), *weights, lengths, drop_h, drop_g, *options)
+    x, *weights_in_rows = (tensor.contiguous() for tensor in (x, *weights))  # kernels know no strides
+    lengths = None if lengths is None else lengths.contiguous()
+    h, g, c_g, *_ = recurrence_op(x, *weights_in_rows, lengths, drop_h, drop_g, *options)
     return State(h, h, g[:, None], c_g[:, None])
 
 
@@ -47,7 +49,8 @@ def fused_recurrence(
 )
 def recurrence_op(x: Tensor, *arguments: Any) -> list[Tensor]:
     weights, (lengths, drop_h, drop_g), options = parted(arguments)
-    return forward_pass.forward(x, weights, lengths, drop_h, drop_g, options)
+    with torch.cuda.device_of(x):  # which need not be the current one
+        return forward_pass.forward(x, weights, lengths, drop_h, drop_g, options)
 
 
 @recurrence_op.register_fake
@@ -91,8 +94,10 @@ def parted(arguments: Sequence[Any]) -> tuple[Weights, Sequence[Any], Options]:
 def recurrence_backward_op(
     dh: Tensor | None, dg: Tensor | None, dc_g: Tensor | None, x: Tensor, saved: list[Tensor], *arguments: Any
 ) -> list[Tensor]:
-    lengths, drop_h, drop_g, H, *options, dtype = arguments
-    return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, Options(*options), dtype)
+    lengths, drop_h, drop_g, H, *rest, dtype = arguments
+    options = Options(*rest)
+    with torch.cuda.device_of(x):
+        return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
 
 
 @recurrence_backward_op.register_fake
