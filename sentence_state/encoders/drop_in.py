@@ -42,7 +42,9 @@ class DropInLSTM(nn.Module):
             raise ValueError(f"num_layers must be 1, got {num_layers}: S-LSTM deepens by num_steps, not by layers")
         if proj_size != 0:
             raise ValueError(f"proj_size must be 0, got {proj_size}")
-        self.batch_first = batch_first
+        self.input_size, self.hidden_size = input_size, hidden_size  # what code written for nn.LSTM reads from it
+        self.num_layers, self.bias, self.batch_first, self.dropout = num_layers, bias, batch_first, dropout
+        self.bidirectional, self.proj_size = bidirectional, proj_size
         self.directions = 2 if bidirectional else 1
         self.encoder = SentenceStateLSTM(
             input_size,
@@ -74,14 +76,17 @@ class DropInLSTM(nn.Module):
         words, h_n, c_n = self._encode(input.transpose(0, 1) if time_first else input, None)
         if input.dim() == 2:
             return words[0], (h_n[:, 0], c_n[:, 0])
-        return (words.transpose(0, 1) if time_first else words), (h_n, c_n)
+        return (words.transpose(0, 1).contiguous() if time_first else words), (h_n, c_n)  # `output.view(-1, H)` works
 
     def _encode(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """words (B, N, H), h_n and c_n (directions, B, H / directions)."""
         x, lengths, _ = read_input(x, lengths, None, self.encoder.input_size)
         words, g, c_g = self.encoder.run(x, lengths)
-        h_n, c_n = (state.unflatten(1, (self.directions, -1)).transpose(0, 1) for state in (g, c_g))
+        h_n, c_n = (state.unflatten(1, (self.directions, -1)).transpose(0, 1).contiguous() for state in (g, c_g))
         return words, h_n, c_n
+
+    def reset_parameters(self) -> None:
+        self.encoder.reset_parameters()
 
     def flatten_parameters(self) -> None:
         """Nothing to do; code written for nn.LSTM calls it."""

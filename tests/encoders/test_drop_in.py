@@ -22,6 +22,41 @@ def test_shapes_are_those_of_nn_lstm(bidirectional, batch_first, shape):
     assert shapes(*ours(x)) == shapes(*theirs(x))
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("shape", [(6, 2, 3), (6, 3)])
+def test_what_nn_lstm_returns_contiguous_is_contiguous(bidirectional, batch_first, shape):
+    arguments = {"bidirectional": bidirectional, "batch_first": batch_first}
+    x = torch.randn(shape)
+    output, states = DropInLSTM(3, 5, **arguments)(x)
+    their_output, their_states = nn.LSTM(3, 5, **arguments)(x)
+    for ours, theirs in zip((output, *states), (their_output, *their_states), strict=True):
+        assert ours.is_contiguous() or not theirs.is_contiguous()  # code calls `output.view(-1, output.shape[-1])`
+
+
+def test_no_sentences_give_the_shapes_of_nn_lstm():
+    x = torch.randn(6, 0, 3)
+    assert shapes(*DropInLSTM(3, 5, bidirectional=True)(x)) == shapes(*nn.LSTM(3, 5, bidirectional=True)(x))
+
+
+def test_the_arguments_can_be_read_as_from_nn_lstm():
+    arguments = {"input_size": 3, "hidden_size": 5, "bias": False, "batch_first": True, "bidirectional": True}
+    ours, theirs = DropInLSTM(**arguments), nn.LSTM(**arguments)
+    for name in (*arguments, "num_layers", "dropout", "proj_size"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+def test_reset_parameters_draws_the_weights_anew():
+    torch.manual_seed(0)
+    lstm = DropInLSTM(3, 5)
+    drawn = lstm.encoder.W.detach().clone()
+    lstm.reset_parameters()
+    assert not torch.equal(lstm.encoder.W, drawn)
+    torch.manual_seed(0)
+    lstm.reset_parameters()
+    assert torch.equal(lstm.encoder.W, drawn)
+
+
 @pytest.mark.parametrize("enforce_sorted", [False, True])
 def test_packed_input_gives_packed_output_in_the_same_order(enforce_sorted):
     torch.manual_seed(0)
