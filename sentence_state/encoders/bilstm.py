@@ -148,15 +148,21 @@ class CoupledLayer(nn.Module):
         super().__init__()
 
         def parameter(*shape: int) -> nn.Parameter:
-            return nn.Parameter(torch.zeros(num_directions, *shape, device=device, dtype=dtype))
+            return nn.Parameter(torch.empty(num_directions, *shape, device=device, dtype=dtype))
 
         self.W = parameter(input_size, 4 * hidden_size)
         self.U = parameter(hidden_size, 4 * hidden_size)
         self.b = parameter(1, 4 * hidden_size)
         self.h_0 = parameter(1, hidden_size)
         self.c_0 = parameter(1, hidden_size)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = self.U.shape[1] ** -0.5
         for weight in (self.W, self.U, self.b):
-            nn.init.uniform_(weight, -(hidden_size**-0.5), hidden_size**-0.5)  # as nn.LSTM
+            nn.init.uniform_(weight, -bound, bound)  # as nn.LSTM
+        for state in (self.h_0, self.c_0):
+            nn.init.zeros_(state)
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         B, N, _ = x.shape

@@ -64,7 +64,7 @@ def read_input(
     if unbatched:
         x = x[None]
         mask = mask if mask is None else mask[None]
-        lengths = lengths if lengths is None else torch.as_tensor(lengths).reshape(1)
+        lengths = lengths if lengths is None else torch.atleast_1d(torch.as_tensor(lengths))
     if mask is not None:
         lengths = mask_lengths(mask, x)
     if lengths is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, cast
 
 import torch
@@ -173,7 +174,7 @@ class SentenceStateLSTM(Encoder):
         num_steps = num_steps or self.num_steps
         x, weights = self._prepare(x)
         dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x):
             if self.variant == "released":
                 mask, weights = mask_of(lengths, x), weights.to(x.dtype)
                 state = released_recurrence(x, mask, weights, num_steps, self.gates, self.window, dropout)
@@ -195,19 +196,21 @@ class SentenceStateLSTM(Encoder):
         x, weights = self._prepare(x)
         weights = weights.to(x.dtype)
         mask = mask_of(lengths, x)
-        with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
+        with torch.no_grad(), without_autocast(x):
             state, steps = halting_recurrence(x, mask, weights, num_steps or self.num_steps, self.gates, halting)
         return state.h, state.g[:, 0], steps
 
     def encode_steps(self, x: Tensor, lengths: Tensor | Sequence[int] | None = None) -> Encoding:
         """Words (B, N, H) after the last step, and the first sentence node after every step, (B, T, H): for attention
         over the steps. Step dropout as in `forward`; always in plain PyTorch."""
+        if self.variant != "paper" or not self.sentence_nodes:
+            raise ValueError('encode_steps needs variant="paper" and a sentence node')
         x, lengths, _ = read_input(x, lengths, None, self.input_size)
         x, weights = self._prepare(x)
         weights = weights.to(x.dtype)
         mask = mask_of(lengths, x)
         dropout = self._step_dropout_masks(x) if self.training and self.step_dropout else None
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x):
             x_term, state, reached = input_term(x, weights), initial_state(x, mask, weights), []
             for t in range(self.num_steps):
                 read = drop(state, dropout) if t else state
@@ -229,7 +232,7 @@ class SentenceStateLSTM(Encoder):
         """x in the type that autocast asks for, and the weights in their own, or as `quantize` left them."""
         if self._int8 is not None and not self.training:
             return x, self._int8
-        if torch.is_autocast_enabled(x.device.type):
+        if not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         H, k = self.hidden_size, self.sentence_nodes
         rows = len(self.W)
@@ -274,7 +277,7 @@ class SentenceStateLSTM(Encoder):
         weights = weights.to(x.dtype)
         words = mask_of(lengths, x)
         released = self.variant == "released"
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x):
             x_term = input_term(x, weights)
             states = [released_initial_state(x, words) if released else initial_state(x, words, weights)]
             states[0] = states[0]._replace(
@@ -297,10 +300,15 @@ class SentenceStateLSTM(Encoder):
         else:
             from_words, from_nodes, o_g = (
                 h.new_zeros(len(reached), *h.shape[1:3], 0, h.shape[3]),
-                g[1:, :, :, None],
+                g[1:, :, :, None].expand(-1, -1, -1, 0, -1),
                 g[1:],
             )
         return Trace(h, c, g, c_g, mixed, o, from_words, from_nodes, o_g)
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager[object]:
+    """The recurrence has one type throughout; the meta device, which holds shapes only, knows no autocast."""
+    return nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False)
 
 
 def mask_of(lengths: Tensor | None, x: Tensor) -> Tensor | None:

@@ -141,6 +141,33 @@ def test_copies_and_state_dicts_compute_the_same(encoder, batch):
         assert torch.equal(ours, theirs)
 
 
+def test_no_sentences_give_no_vectors(encoder):
+    for lengths in (None, torch.zeros(0, dtype=torch.long)):
+        words, sentence = encoder(torch.randn(0, 3, D), lengths)
+        assert words.shape == (0, 3, encoder.output_size)
+        assert sentence.shape == (0, encoder.output_size)
+        (words.sum() + sentence.sum()).backward()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_meta_device_gives_shapes_and_memory_from_it_is_filled_by_reset_parameters(name):
+    encoder = CASES[name](D, H, device="meta")
+    words, sentence = encoder(torch.randn(2, 3, D, device="meta"), [3, 2])
+    assert words.is_meta
+    assert words.shape == (2, 3, encoder.output_size)
+    assert sentence.shape == (2, encoder.output_size)
+    encoder.to_empty(device="cpu")
+    for parameter in encoder.parameters():
+        torch.nn.init.constant_(parameter, torch.nan)
+    torch.manual_seed(0)
+    for module in encoder.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    torch.manual_seed(0)
+    for ours, theirs in zip(encoder.parameters(), CASES[name](D, H).parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_sizes_below_one_are_refused():
     for build in ENCODERS.values():
         with pytest.raises(ValueError, match="input_size must be at least 1, got 0"):
@@ -156,6 +183,7 @@ def test_sizes_below_one_are_refused():
         ({"x": torch.zeros(2, 3, 4)}, r"input_size = 5 in its last dimension, got shape \(2, 3, 4\)"),
         ({"x": torch.zeros(2, 0, 5)}, r"at least one word, got x of shape \(2, 0, 5\)"),
         ({"lengths": torch.tensor([3])}, r"lengths must have shape \(2,\), one for each sentence of x, got \(1,\)"),
+        ({"x": torch.zeros(3, D), "lengths": [3, 3]}, r"lengths must have shape \(1,\), .* got \(2,\)"),
         ({"lengths": torch.tensor([3, 0])}, "sequence 1 has length 0; every sequence needs at least one word"),
         ({"lengths": torch.tensor([4, 1])}, "sequence 0 has length 4, x has only 3 positions"),
         ({"lengths": torch.tensor([1.0, 1.0])}, "lengths must be integers, got torch.float32"),

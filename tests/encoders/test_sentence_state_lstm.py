@@ -1,7 +1,9 @@
 """`SentenceStateLSTM` against the oracle, and what the paper says of it."""
 
 import copy
+import io
 import itertools
+from functools import partial
 
 import pytest
 import torch
@@ -350,3 +352,54 @@ def test_orthogonal_initialisation_makes_every_square_block_orthogonal():
         for rows in getattr(encoder, name).split(6):
             for block in rows.split(6, dim=1):
                 torch.testing.assert_close(block @ block.T, torch.eye(6, dtype=torch.float64))
+
+
+FUNCTIONAL = [{}, {"window": 2, "sentence_nodes": 2}, {"sentence_nodes": 0}, {"memory": "low"}]
+
+
+@pytest.mark.parametrize("options", FUNCTIONAL)
+def test_vmap_over_sentences_and_over_models_equals_one_after_another(options):
+    torch.manual_seed(0)
+    models = [encoder_with_random_weights(dtype=torch.float32, num_steps=3, **options) for _ in range(2)]
+    x = torch.randn(4, 5, 3)
+    for length in (5, 2):
+        found = torch.vmap(partial(models[0], lengths=length))(x)
+        for ours, theirs in zip(found, models[0](x, [length] * 4), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)  # float32
+    parameters, _ = torch.func.stack_module_state(models)
+    words = torch.vmap(lambda parameters: torch.func.functional_call(models[0], parameters, (x,)).words)(parameters)
+    for ours, model in zip(words, models, strict=True):
+        torch.testing.assert_close(ours, model(x).words, rtol=0, atol=1e-5)  # float32
+
+
+@pytest.mark.parametrize("options", FUNCTIONAL)
+def test_gradients_of_each_sentence_by_torch_func_equal_those_of_backward(options):
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(dtype=torch.float32, num_steps=3, **options)
+    x = torch.randn(4, 5, 3)
+
+    def loss(parameters, sentence):
+        return torch.func.functional_call(encoder, parameters, (sentence,)).sentence.square().sum()
+
+    parameters = dict(encoder.named_parameters())
+    found = torch.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    for row, sentence in enumerate(x):
+        expected = torch.autograd.grad(loss(parameters, sentence), list(parameters.values()))
+        for name, gradient in zip(parameters, expected, strict=True):
+            torch.testing.assert_close(found[name][row], gradient, rtol=1e-4, atol=1e-5)  # float32
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.jit.trace is deprecated in newer versions, and warns of every size
+def test_a_traced_encoder_can_be_saved_and_computes_the_same():
+    encoder = encoder_with_random_weights(dtype=torch.float32)
+    x, buffer = torch.randn(4, 5, 3), io.BytesIO()
+    torch.jit.save(torch.jit.trace(encoder, (x,)), buffer)
+    buffer.seek(0)
+    torch.testing.assert_close(torch.jit.load(buffer)(x)[0], encoder(x).words, rtol=0, atol=1e-5)  # float32
+
+
+@pytest.mark.parametrize("options", [{"sentence_nodes": 0}, {"variant": "released", "input_size": 2}])
+def test_the_encoding_of_every_step_needs_the_papers_sentence_node(options):
+    encoder = encoder_with_random_weights(dtype=torch.float32, **options)
+    with pytest.raises(ValueError, match=r'encode_steps needs variant="paper" and a sentence node'):
+        encoder.encode_steps(torch.randn(4, 5, encoder.input_size))
