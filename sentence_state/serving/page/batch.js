@@ -90,7 +90,8 @@ async function start() {
   if (results.length === texts.length) {
     const refused = results.filter((result) => result.error).length;
     const shown = results.length > SHOWN ? ` The first ${SHOWN} are shown.` : "";
-    say(`${results.length.toLocaleString("en")} texts are answered${refused ? `, ${refused} of them could not be read` : ""}.${shown}`);
+    const answered = results.length === 1 ? "1 text is" : `${results.length.toLocaleString("en")} texts are`;
+    say(`${answered} answered${refused ? `, ${refused} of them could not be read` : ""}.${shown}`);
   }
 }
 
