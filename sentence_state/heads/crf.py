@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -88,6 +88,12 @@ class CRF(nn.Module):
             self.end_score = nn.Parameter(torch.zeros(K, device=device, dtype=dtype))
         self._register_allowed(allowed, device)
 
+    def reset_parameters(self) -> None:
+        for layer in self.children():
+            cast(nn.Linear, layer).reset_parameters()
+        for parameter in self.parameters(recurse=False):
+            nn.init.zeros_(parameter)
+
     def log_likelihood(self, words: Tensor, tags: Tensor, lengths: Lengths = None) -> Tensor:
         """log P(tags | words) -> (B,), in nats. tags: (B, N) in 0 .. K-1; at padding anything may stand.
 
@@ -143,7 +149,7 @@ class CRF(nn.Module):
     def _register_allowed(self, allowed: AllowedTransitions | None, device: torch.device | str | None) -> None:
         """Buffers that are all True without constraints; not in the state dict, for they follow from the labels."""
         K = self.num_labels
-        self.constrained = allowed is not None
+        self.constrained, self._allowed = allowed is not None, allowed
         for name, shape in (("start", (K,)), ("transition", (K, K)), ("end", (K,))):
             mask = torch.ones(shape, dtype=torch.bool) if allowed is None else getattr(allowed, name)
             if mask.shape != shape or mask.dtype != torch.bool:
@@ -151,6 +157,18 @@ class CRF(nn.Module):
                     f"allowed.{name} must be boolean of shape {shape}, got {mask.dtype} of shape {tuple(mask.shape)}"
                 )
             self.register_buffer(f"allowed_{name}", mask.to(device), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CRF:
+        """What .to(), .cuda() and .to_empty() call; the last leaves anything in buffers that no state dict fills."""
+        super()._apply(fn, recurse)
+        for place, buffer in enumerate((self.allowed_start, self.allowed_transition, self.allowed_end)):
+            if buffer.is_meta:
+                continue
+            if self._allowed is None:
+                buffer.fill_(True)
+            else:
+                buffer.copy_(self._allowed[place])
+        return self
 
     def _read_tags(self, tags: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
         """(B, N) checked; values are not read while a graph is traced or captured."""

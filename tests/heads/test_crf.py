@@ -555,3 +555,18 @@ def test_wrong_options_are_named():
         allowed_transitions(BIO, "IOB1")
     with pytest.raises(ValueError, match="BIO labels begin with one of B, I, O, got 'S-PER'"):
         allowed_transitions(["O", "S-PER"], "BIO")
+
+
+@both_kinds
+@pytest.mark.parametrize("constrained", [False, True])
+def test_made_on_the_meta_device_it_is_whole_after_loading(kind, constrained):
+    crf, words, lengths = random_case(kind, len(BIO), constrained)
+    allowed = AllowedTransitions(crf.allowed_start, crf.allowed_transition, crf.allowed_end) if constrained else None
+    other = CRF(H, len(BIO), kind, allowed, device="meta", dtype=torch.float64).to_empty(device="cpu")
+    for parameter in other.parameters():
+        parameter.data.fill_(torch.nan)  # as uninitialised memory may be
+    other.reset_parameters()
+    assert all(parameter.isfinite().all() for parameter in other.parameters())
+    other.load_state_dict(crf.state_dict())
+    for expected, found in zip(crf.decode(words, lengths), other.decode(words, lengths), strict=True):
+        assert torch.equal(found, expected)
