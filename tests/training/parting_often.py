@@ -6,6 +6,7 @@ part. Hangs where something waits for them while it keeps Python's lock.
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -24,10 +25,11 @@ def slow_threads(init_process_group):
     def init(*arguments, **options):
         init_process_group(*arguments, **options)
         cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(os.environ["RANK"]) % len(cores)]})
-        for thread in map(int, os.listdir("/proc/self/task")):
-            if thread != os.getpid():
-                os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+        with suppress(OSError):  # where the system does not let us, the threads are as fast as they are
+            os.sched_setaffinity(0, {cores[int(os.environ["RANK"]) % len(cores)]})
+            for thread in map(int, os.listdir("/proc/self/task")):
+                if thread != os.getpid():
+                    os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
 
     return init
 
