@@ -56,9 +56,9 @@ def is_new(run: Path) -> bool:
 
 
 def refuse_other_run(run: Path) -> None:
-    if is_new(run) and not run.name:  # a new folder takes its place: nobody could stay in it
-        raise FolderError.at(run, "give the new folder a name: choose another --out")
     if is_new(run):
+        if not run.name:  # a new folder takes its place: nobody could stay in it
+            raise FolderError.at(run, "give the new folder a name: choose another --out")
         return
     if (run / TRAINING).exists() and not (run / RESULT).exists():
         raise FolderError.at(run, "holds a run that is not finished: --resume to go on with it, or another --out")
