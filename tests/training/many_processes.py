@@ -1,7 +1,8 @@
-"""Trains in one process and in several: `python -m tests.training.many_processes FOLDER`.
+"""Trains in one process and in several: `python -m tests.training.many_processes FOLDER [DEVICE [CASE ...]]`.
 
-One process imports torch and forks. Prints a JSON object: for every case the largest difference between the weights
-of one process and of many, and what else there is to compare.
+One process imports torch and forks. On a GPU all share the one there is: each says that it is on a machine of its own,
+since NCCL refuses two processes of one machine on one GPU. Prints a JSON object: for every case the largest difference
+between the weights of one process and of many, and what else there is to compare.
 """
 
 import json
@@ -39,12 +40,12 @@ if CAN_SHARD:
     CASES["sharded, in pieces"] = (SequenceTagger, {}, {"shard": True, "micro_batches": 4}, 2)
 
 
-def train(case: str, **options):
+def train(case: str, device: str, **options):
     cls, fields, training, _ = CASES[case]
     data = splits(61, 13, 1)  # the last batch has 5 sentences; 13 and 1 do not divide by 2 or 3
     model = cls.from_examples(data.train, small(**{"dropout": 0.0, **fields}))
-    result = fit(model, data, TrainingConfig(**{**CONFIG.to_dict(), **training}), **options)
-    return model, result
+    result = fit(model, data, TrainingConfig(**{**CONFIG.to_dict(), **training, "device": device}), **options)
+    return model.cpu(), result
 
 
 def free_port() -> int:
@@ -53,14 +54,15 @@ def free_port() -> int:
         return place.getsockname()[1]
 
 
-def in_many(size: int, work: Callable[[int], None]) -> None:
+def in_many(size: int, work: Callable[[int], None], device: str = "cpu") -> None:
     """Fork as torchrun does: a rank for each, and a port to meet at."""
-    port, children = free_port(), []
+    port, children, on_gpu = free_port(), [], device == "cuda"
     for rank in range(size):
         children.append(os.fork())
         if children[-1] == 0:
-            os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)}
+            os.environ |= {"RANK": str(rank), "LOCAL_RANK": "0" if on_gpu else str(rank), "WORLD_SIZE": str(size)}
             os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            os.environ |= {"NCCL_HOSTID": f"machine {rank}", "NCCL_SOCKET_IFNAME": "lo"} if on_gpu else {}
             try:
                 work(rank)
             except BaseException:
@@ -70,31 +72,30 @@ def in_many(size: int, work: Callable[[int], None]) -> None:
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * size
 
 
-def compare(case: str, folder: Path) -> dict[str, float]:
-    model, result = train(case)
-    size = CASES[case][3]
-
-    def work(rank: int) -> None:
-        many, found = train(case, out=folder / case)
+def compare(case: str, folder: Path, device: str) -> dict[str, float]:
+    def work(rank: int, name: str) -> None:
+        model, found = train(case, device, out=folder / name)
         scores = [found.history, found.dev.to_dict(), found.test.to_dict(), found.finished]
-        torch.save((many.state_dict(), scores), folder / f"{case}.{rank}")
+        torch.save((model.state_dict(), scores), folder / f"{name}.{rank}")
 
-    in_many(size, work)
+    size = CASES[case][3]
+    in_many(1, lambda rank: work(rank, f"{case}, alone"))
+    in_many(size, lambda rank: work(rank, case), device)
+    here, (ours, *expected, _) = torch.load(folder / f"{case}, alone.0")
     answers = [torch.load(folder / f"{case}.{rank}") for rank in range(size)]
-    here = model.state_dict()
-    ours = [record["loss"] for record in result.history]
-    theirs = [record["loss"] for record in answers[0][1][0]]
+    losses = zip(ours, answers[0][1][0], strict=True)
     return {
         "weights": max(float((there[name] - here[name]).abs().max()) for there, _ in answers for name in here),
         "between processes": max(
             float((there[name] - answers[0][0][name]).abs().max()) for there, _ in answers for name in here
         ),
-        "losses": max(abs(a - b) for a, b in zip(ours, theirs, strict=True)),
-        "same scores": [result.dev.to_dict(), result.test.to_dict()] == answers[0][1][1:3] == answers[-1][1][1:3],
+        "losses": max(abs(a["loss"] - b["loss"]) for a, b in losses),
+        "same scores": expected == answers[0][1][1:3] == answers[-1][1][1:3],
         "steps": len(ours) * 8,
     }
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    print(json.dumps({case: compare(case, Path(sys.argv[1])) for case in sys.argv[2:] or CASES}))
+    folder, device, *cases = Path(sys.argv[1]), *(sys.argv[2:] or ["cpu"])
+    print(json.dumps({case: compare(case, folder, device) for case in cases or CASES}))

@@ -44,6 +44,16 @@ def test_many_processes_give_the_weights_of_one(tmp_path):
         assert differences["same scores"], case
 
 
+@pytest.mark.gpu
+def test_on_gpus_many_processes_give_the_weights_of_one(tmp_path):
+    cases = ["classifier", "tagger", "joint, sparse words", "sharded", "sharded, in pieces"]
+    found = json.loads(run_module("many_processes", tmp_path, "cuda", *cases))
+    for case, differences in found.items():
+        assert differences["weights"] < 1e-4, case  # the order of sums on a GPU is not fixed, and Adam enlarges it
+        assert differences["losses"] < 1e-5, case
+        assert differences["between processes"] == 0, case
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="needs Linux's scheduler")
 def test_processes_part_without_waiting_for_threads_that_wait_for_them(tmp_path):
     run_module("parting_often", tmp_path, 40)

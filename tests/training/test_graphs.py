@@ -243,6 +243,8 @@ def test_captured_training_equals_eager_training_on_a_card(cls, encoder, capture
     assert_near(ours, expected, tolerance)
     losses, expected_losses = ([record["loss"] for record in r.history] for r in (result, expected_result))
     assert losses == pytest.approx(expected_losses, rel=tolerance)
+    if encoder.startswith("Transformer"):  # its own dropout draws other masks for batches of other widths
+        return
     _, unpadded = train(cls, replace(CONFIG, graphs=False), fields, **place)
     assert losses == pytest.approx([record["loss"] for record in unpadded.history], rel=1e-2 if fused else 1e-7)
 
