@@ -19,7 +19,7 @@ import numpy as np
 from ..data.errors import DataError
 from ..models.files import read_json, write_json, write_text
 from ..training import TrainingConfig
-from .experiment import Plan, slug
+from .experiment import Plan, configure, slug
 from .runs import Run, changed
 from .store import Store
 from .summaries import Records, finished
@@ -105,6 +105,8 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
     studies = {
         encoder: optuna.create_study(direction="maximize", sampler=sampler(search)) for encoder in search.encoders
     }
+    for encoder, study in studies.items():
+        study.enqueue_trial(starting_point(search, encoder, task))
     done: list[Trial] = []
     while len(done) < search.trials * len(studies):
         number = min(search.together, search.trials - len(done) // len(studies))
@@ -116,6 +118,13 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
         done += trials
         keep(search, task, home, done)
     return best_of(done)
+
+
+def starting_point(search: Search, encoder: str, task: str) -> dict[str, Any]:
+    """The first trial: the settings that the search starts from, as far as the space has their values."""
+    model, training = configure(search.settings, encoder, search.data[0])
+    options = {**model.to_dict(), **training.to_dict()}
+    return {name: options[name] for name, values in space_of(task).items() if options[name] in values}
 
 
 def task_of(search: Search, plan: Plan) -> str:

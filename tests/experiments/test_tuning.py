@@ -77,6 +77,13 @@ def test_a_search_that_was_killed_asks_for_the_same_trials_and_repeats_none(tune
     assert len(keys) == len(set(keys)) == len(lines)
 
 
+def test_the_first_trial_is_what_the_search_starts_from(tuned, tmp_path):
+    folder, best = tuned
+    search = replace(SEARCH, encoders=("BiLSTM",), trials=1, settings=str(folder))
+    found = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
+    assert found["BiLSTM"].options == best["BiLSTM"].options
+
+
 def test_sets_that_are_tuned_together_get_one_setting_by_their_mean_dev_score():
     search = replace(SEARCH, data=("fdu/books", "fdu/dvd"))
     trial = make_trial(search, Plan(seeds=2), "S-LSTM", 0, {"dropout": 0.3})
