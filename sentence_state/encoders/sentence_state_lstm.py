@@ -48,7 +48,8 @@ class SentenceStateLSTM(Encoder):
     halting: in evaluation a sentence takes no further step when its state g changes by no more than this (the root of
         the mean square of its H changes); 0, the default: all steps. An attribute that may be set at any time.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
-    memory: "normal", or "low": training keeps less for the backward pass, which computes it again.
+    memory: what training keeps for the backward pass, which computes the rest again: "low", "normal" or "high" (on a
+        GPU; elsewhere as "normal").
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
 

@@ -23,7 +23,7 @@ from .equations import (
 )
 from .products import is_transformed, linear
 
-MEMORY = ("normal", "low")
+MEMORY = ("low", "normal", "high")
 BACKENDS = ("auto", "reference", "triton")
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 
@@ -60,7 +60,7 @@ def recurrence(
 
     x: (B, N, D), zero at padding; lengths: (B,) or None; kind: "paper" or "sharp" gates;
     dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
-    memory: "normal", or "low" to keep less for the backward pass and compute it again.
+    memory: what is kept for the backward pass, which computes the rest again: "low", "normal" or "high".
     """
     if can_fuse(x, weights, backend):
         from .fused import fused_recurrence  # here, so that Triton is needed only where it can run

@@ -103,14 +103,27 @@ def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
     ("num_steps", "need_words", "need_sentence"),
     [(1, True, True), (2, True, True), (3, False, True), (4, True, True), (4, False, True), (5, True, False)],
 )
-def test_little_memory_gives_the_same(monkeypatch, num_steps, need_words, need_sentence):
-    monkeypatch.setattr(plan, "GROUP_ROWS", (100, 7))
+@pytest.mark.parametrize("memory", ["low", "high"])
+def test_more_or_less_memory_gives_the_same(monkeypatch, num_steps, need_words, need_sentence, memory):
+    monkeypatch.setattr(plan, "GROUP_ROWS", (7, 7))
     case = random_case(3, 4, 4, 5, num_steps, "paper" if num_steps % 2 else "sharp", True, True)
-    assert_equal(case, FLOAT32, need_words, need_sentence, memory="low")
+    assert_equal(case, FLOAT32, need_words, need_sentence, memory)
     expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)
-    found = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence, "low")
+    found = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence, memory)
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value)
+
+
+@pytest.mark.parametrize("gates", ["paper", "sharp"])
+def test_sums_over_long_texts_are_put_together_in_sections(gates):
+    case = random_case(2, 150, 4, 5, 3, gates, True, False)
+    assert plan.Tiling.of(150, 16, *plan.BACKWARD_TILE).sections > 1
+    assert_equal(case, FLOAT32)
+
+
+@pytest.mark.parametrize(("D", "H"), [(40, 5), (5, 40)])
+def test_words_may_be_longer_or_shorter_than_states(D, H):
+    assert_equal(random_case(2, 4, D, H, 3, "paper", True, False), FLOAT32)
 
 
 def test_lengths_and_weights_in_any_memory_order_give_the_same():
@@ -148,9 +161,9 @@ def test_it_equals_the_reference_at_full_size(H, gates, precision):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("memory", ["normal", "low"])
+@pytest.mark.parametrize("memory", ["low", "normal", "high"])
 @pytest.mark.parametrize("need_words", [False, True])
-def test_groups_of_sentences_and_little_memory_on_a_card(memory, need_words):
+def test_groups_of_sentences_and_any_memory_on_a_card(memory, need_words):
     case = random_case(40, 200, 100, 100, 9, "sharp", True, True)
     assert_equal(case, BFLOAT16, need_words, need_sentence=True, memory=memory)
 
@@ -177,7 +190,7 @@ def test_operators_pass_pytorchs_own_check():
     case = random_case(2, 3, 4, 5, 2, "paper", True, False)
     x, lengths, weights, *_ = case
     arguments = [x.float().requires_grad_(), *(w.detach().float().requires_grad_() for w in weights), lengths]
-    options = (None, None, 2, False, True, True, True)
+    options = (None, None, 2, False, True, True, 1, True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.sentence_state.recurrence.default, (*arguments, *options), test_utils=checks)
 

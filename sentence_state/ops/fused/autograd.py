@@ -16,8 +16,10 @@ from .plan import Options, Saved
 
 WEIGHTS = ", ".join(f"Tensor {name}" for name in Weights._fields)
 MASKS = "Tensor? lengths, Tensor? drop_h, Tensor? drop_g"
-OPTIONS = "SymInt num_steps, bool sharp, bool need_words, bool need_sentence, SymInt keep"  # those of plan.Options
-KEEP = {"normal": 1, "low": 2}  # which steps the backward pass finds; the others it computes again
+OPTIONS = (  # those of plan.Options
+    "SymInt num_steps, bool sharp, bool need_words, bool need_sentence, SymInt keep, bool keep_products"
+)
+KEEP = {"low": (2, False), "normal": (1, False), "high": (1, True)}  # the last two options
 
 
 def fused_recurrence(
@@ -34,8 +36,8 @@ def fused_recurrence(
     """`recurrence` of `ops/recurrence.py` for window 1 and one sentence node, in the type of x; c is not kept."""
     drop_h, drop_g = (None, None) if dropout is None else (dropout[0], dropout[1].squeeze(1))
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
-    keep = KEEP[memory] if differentiable else 0
-    options = (num_steps, kind == "sharp", need_words, need_sentence, keep)
+    keep = KEEP[memory] if differentiable else (0, False)
+    options = (num_steps, kind == "sharp", need_words, need_sentence, *keep)
     x, *weights_in_rows = (tensor.contiguous() for tensor in (x, *weights))  # kernels know no strides
     lengths = None if lengths is None else lengths.contiguous()
     h, g, c_g, *_ = recurrence_op(x, *weights_in_rows, lengths, drop_h, drop_g, *options)
@@ -68,6 +70,7 @@ def _(x: Tensor, *arguments: Any) -> list[Tensor]:
             first=x.new_empty(BLOCKS * Hp, 3),
             h=x.new_empty(kept * M, Hp),
             c=x.new_empty(kept * M, Hp),
+            products=x.new_empty(options.kept_products * M, BLOCKS * Hp),
             c_g=x.new_empty(T + 1, B, Hp, dtype=torch.float32),
             gh=x.new_empty(T + 1, B, 2 * Hp),
             Q=x.new_empty(T, B, NODE_BLOCKS * Hp),
@@ -123,7 +126,7 @@ def backward(ctx: Any, gradients: list[Tensor]) -> tuple[Tensor | None, ...]:
     masks, saved = kept[:3], kept[3:]
     given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
     found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype)
-    return *found, *[None] * 8
+    return *found, *[None] * 9
 
 
 recurrence_op.register_autograd(backward, setup_context=keep_for_backward)

@@ -7,9 +7,13 @@ import triton.language as tl
 
 from .gates import (
     add_nine,
+    arrives_last,
+    exp2,
     node_value,
     old_cells,
     on_every_row,
+    reciprocal,
+    score,
     sigmoid,
     squash,
     squash_slope,
@@ -31,15 +35,26 @@ def from_neighbours(buffer, width, m, rows, n, units, inside, Hp):
 
 
 @triton.jit
-def put_gate(value, k, P, m, units, inside, Hp):
-    """The gradient of word gate k, into P in place."""
-    tl.store(P + m[:, None] * (8 * Hp) + k * Hp + units[None, :], value, mask=inside)
+def put_gate(value, k, dP, m, units, inside, Hp):
+    """The gradient of word gate k."""
+    tl.store(dP + m[:, None] * (8 * Hp) + k * Hp + units[None, :], value, mask=inside)
+
+
+@triton.jit
+def add_parts(places, k, count, Hp, unit_in, PARTS: tl.constexpr):
+    """Sum k of 9 over `count` parts, at most PARTS, always in the same order."""
+    part = tl.arange(0, PARTS)
+    at = places[None, :] + ((part * 9 + k) * Hp)[:, None]
+    there = (part < count)[:, None] & unit_in[None, :]
+    return tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
 
 
 @triton.jit(do_not_specialize=["N", "TILES"])
 def backward_step(
-    P,  # (M, 8, Hp) products of the words with U x in, their gradients out; (M, Hp) where NEED_WORDS is off
+    P,  # (M, 8, Hp) products of the words; (M, Hp) where NEED_WORDS is off
+    dP,  # their gradients; may be P itself
     first,  # (8, Hp, 3)
+    x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
     Q,  # (B, 10, Hp) products of the sentence
     dQ,  # (B, 10, Hp)
     c_in,  # (M, Hp) cells before the step
@@ -47,13 +62,14 @@ def backward_step(
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
-    dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
+    dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right, x]; in the last step (M, dh_row), that of h
+    dx,  # (M, dx_row) to which the gradient of x is added; not in the last step
     dc,  # (M, 3, Hp) what the next step gives to each cell; not read in the last step
     dc_out,  # (M, 3, Hp) what this step gives
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
     dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before
-    partial,  # (B, TILES, 9, Hp) float32
-    counter,  # (B, unit blocks) int32
+    partial,  # (B, TILES + sections, 9, Hp) float32
+    counter,  # (B, unit blocks, sections + 1) int32, zero before and after
     lengths,  # (B,)
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
@@ -61,20 +77,21 @@ def backward_step(
     Hp,
     dh_row,
     xi_row,
+    dx_row,
     TILES,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
+    X_TERM: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
     RAGGED: tl.constexpr,
     ROWS: tl.constexpr,
     UNITS: tl.constexpr,
-    CLOSE: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
-    X_TERM: tl.constexpr = FIRST  # in the first step P holds U x alone
     tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
     if RAGGED:
@@ -87,8 +104,8 @@ def backward_step(
     m = b * N + rows
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
-    row = b * TILES + tile
     p_row = 8 * Hp if NEED_WORDS else Hp
+    places = partial + b * (TILES + tl.cdiv(TILES, PARTS)) * 9 * Hp + units
     cg = on_every_row(cg_in + b * Hp, rows, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
@@ -111,10 +128,16 @@ def backward_step(
         E = tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0) + dg * o_g * (1 - t_g * t_g)
         d_o_g = dg * t_g * o_g * (1 - o_g)
         f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
-        kept = tl.exp(f_g - log_total) * E
-        d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg) * squash_slope(f_g, SHARP)
+        kept = tl.exp2(score(f_g, SHARP, FAST) - log_total) * E
+        d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg)
+        d_f_g *= squash_slope(f_g, SHARP, FAST)
 
     # Everything is read before anything is written: a load does not overtake a store.
+    in_x = (rows < n)[:, None] & (units < dx_row)[None, :]
+    dx_sum = tl.zeros([ROWS, UNITS], tl.float32)
+    if not LAST:
+        dx_sum = tl.load(dx + m[:, None] * dx_row + units[None, :], mask=in_x, other=0.0).to(tl.float32)
+        dx_sum += tl.load(dxi + m[:, None] * xi_row + 3 * Hp + units[None, :], mask=in_x, other=0.0).to(tl.float32)
     to_left = tl.zeros([ROWS, UNITS], tl.float32)
     to_own = tl.zeros([ROWS, UNITS], tl.float32)
     to_right = tl.zeros([ROWS, UNITS], tl.float32)
@@ -122,9 +145,9 @@ def backward_step(
     if NEED_SENTENCE:
         q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
         q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
-        share = tl.exp(q - on_every_row(log_z + b * Hp, rows, units, Hp))
+        share = exp2(score(q, SHARP, FAST) - on_every_row(log_z + b * Hp, rows, units, Hp), FAST)
         to_own = tl.where(inside, share, 0.0) * E[None, :]
-        dq = to_own * (c - on_every_row(cg_out + b * Hp, rows, units, Hp)) * squash_slope(q, SHARP)
+        dq = to_own * (c - on_every_row(cg_out + b * Hp, rows, units, Hp)) * squash_slope(q, SHARP, FAST)
     if NEED_WORDS:
         if LAST:
             place = dxi + m[:, None] * dh_row + units[None, :]
@@ -136,81 +159,89 @@ def backward_step(
             dc_new = from_neighbours(dc, 3 * Hp, m, rows, n, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
-        a_i = word_gate(0, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_i = word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_i = squash(a_i, SHARP, FAST)
-        a_l = word_gate(1, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_l = word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_l = squash(a_l, SHARP, FAST)
-        a_f = word_gate(2, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_f = word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_f = squash(a_f, SHARP, FAST)
-        a_r = word_gate(3, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_r = word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_r = squash(a_r, SHARP, FAST)
-        a_s = word_gate(4, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_s = word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_s = squash(a_s, SHARP, FAST)
-        o = word_gate(5, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        o = word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         o = sigmoid(o, FAST)
-        u = word_gate(6, P, first, P, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         u = tanh(u, FAST)
         most = tl.zeros([ROWS, UNITS], tl.float32)
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(a_i, a_l), tl.maximum(a_f, a_r)), a_s)
-        i, l, f = tl.exp(a_i - most), tl.exp(a_l - most), tl.exp(a_f - most)
-        r, s = tl.exp(a_r - most), tl.exp(a_s - most)
-        over = 1 / (i + l + f + r + s)
-        i, l, f, r, s = i * over, l * over, f * over, r * over, s * over
-        new_c = i * u + l * c_left + f * c + r * c_right + s * cg
+        i, l = exp2(score(a_i - most, SHARP, FAST), FAST), exp2(score(a_l - most, SHARP, FAST), FAST)
+        f, r = exp2(score(a_f - most, SHARP, FAST), FAST), exp2(score(a_r - most, SHARP, FAST), FAST)
+        s = exp2(score(a_s - most, SHARP, FAST), FAST)
+        over = reciprocal(i + l + f + r + s, FAST)
+        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) * over
         t = tanh(new_c, FAST)
-        D = tl.where(inside, dc_new + dh * o * (1 - t * t), 0.0)  # the gradient of the new cell
-        d_i = i * D * (u - new_c) * squash_slope(a_i, SHARP)
-        put_gate(d_i, 0, P, m, units, inside, Hp)
-        d_l = l * D * (c_left - new_c) * squash_slope(a_l, SHARP)
-        put_gate(d_l, 1, P, m, units, inside, Hp)
-        d_f = f * D * (c - new_c) * squash_slope(a_f, SHARP)
-        put_gate(d_f, 2, P, m, units, inside, Hp)
-        d_r = r * D * (c_right - new_c) * squash_slope(a_r, SHARP)
-        put_gate(d_r, 3, P, m, units, inside, Hp)
-        d_s = s * D * (cg - new_c) * squash_slope(a_s, SHARP)
-        put_gate(d_s, 4, P, m, units, inside, Hp)
+        D = tl.where(inside, dc_new + dh * o * (1 - t * t), 0.0) * over  # the gradient of the new cell, over the sum
+        i, l, f, r, s = i * D, l * D, f * D, r * D, s * D
+        d_i = i * (u - new_c) * squash_slope(a_i, SHARP, FAST)
+        put_gate(d_i, 0, dP, m, units, inside, Hp)
+        d_l = l * (c_left - new_c) * squash_slope(a_l, SHARP, FAST)
+        put_gate(d_l, 1, dP, m, units, inside, Hp)
+        d_f = f * (c - new_c) * squash_slope(a_f, SHARP, FAST)
+        put_gate(d_f, 2, dP, m, units, inside, Hp)
+        d_r = r * (c_right - new_c) * squash_slope(a_r, SHARP, FAST)
+        put_gate(d_r, 3, dP, m, units, inside, Hp)
+        d_s = s * (cg - new_c) * squash_slope(a_s, SHARP, FAST)
+        put_gate(d_s, 4, dP, m, units, inside, Hp)
         d_o = tl.where(inside, dh * t * o * (1 - o), 0.0)
-        put_gate(d_o, 5, P, m, units, inside, Hp)
-        d_u = i * D * (1 - u * u)
-        put_gate(d_u, 6, P, m, units, inside, Hp)
-        to_left = tl.where((rows > 0)[:, None], l * D, 0.0)
-        to_right = tl.where((rows + 1 < n)[:, None], r * D, 0.0)
-        to_own += f * D
-        sums = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s * D), 0, add_nine)
-        at = partial + row * 9 * Hp + units
+        put_gate(d_o, 5, dP, m, units, inside, Hp)
+        d_u = i * (1 - u * u)
+        put_gate(d_u, 6, dP, m, units, inside, Hp)
+        to_left = tl.where((rows > 0)[:, None], l, 0.0)
+        to_right = tl.where((rows + 1 < n)[:, None], r, 0.0)
+        to_own += f
+        sums = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine)
         for k in tl.static_range(9):
-            tl.store(at + k * Hp, sums[k], mask=unit_in)
+            tl.store(places + (tile * 9 + k) * Hp, sums[k], mask=unit_in)
     else:
-        tl.store(partial + (row * 9 + 7) * Hp + units, tl.sum(dq, axis=0), mask=unit_in)
-    tl.store(P + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
+        tl.store(places + (tile * 9 + 7) * Hp, tl.sum(dq, axis=0), mask=unit_in)
+    tl.store(dP + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
     give = dc_out + m[:, None] * (3 * Hp) + units[None, :]
     tl.store(give, to_left, mask=inside)
     tl.store(give + Hp, to_own, mask=inside)
     tl.store(give + 2 * Hp, to_right, mask=inside)
+    if not LAST:
+        tl.store(dx + m[:, None] * dx_row + units[None, :], dx_sum, mask=in_x)
 
-    tl.debug_barrier()
-    arrived = tl.atomic_add(counter + b * tl.num_programs(1) + unit_block, 1, sem="acq_rel")
-    if arrived == tiles - 1:
-        for k in tl.static_range(9):
-            total = tl.zeros([UNITS], tl.float32)
-            for start in tl.static_range(0, CLOSE if NEED_WORDS or k == 7 else 0, 64):
-                part_of = start + tl.arange(0, min(CLOSE, 64))
-                from_tiles = partial + ((b * TILES + part_of) * 9 + k)[:, None] * Hp + units[None, :]
-                there = (part_of < tiles)[:, None] & unit_in[None, :]
-                total += tl.sum(tl.load(from_tiles, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
-            if k < 7:
-                tl.store(dQ + (b * 10 + k) * Hp + units, total, mask=unit_in)
-            elif k == 7:
-                tl.store(dQ + (b * 10 + 9) * Hp + units, total, mask=unit_in)
-            else:
-                kept += total
-        tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
-        tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
-        if not NEED_SENTENCE:
-            kept += tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0)
-        tl.store(dcg + b * Hp + units, kept, mask=unit_in)
-        tl.store(counter + b * tl.num_programs(1) + unit_block, 0)
+    most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
+    count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
+    number = min(tiles - section * PARTS, PARTS)
+    last = arrives_last(count + section, number)
+    if last:
+        parts = places + section * PARTS * 9 * Hp
+        if sections > 1:
+            for k in tl.static_range(9):
+                if NEED_WORDS or k == 7:
+                    of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
+                    tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
+            last = arrives_last(count + most_sections, sections)
+            parts = places + TILES * 9 * Hp
+            number = sections
+        if last:  # this tile closes the sentence
+            for k in tl.static_range(9):
+                total = tl.zeros([UNITS], tl.float32)
+                if NEED_WORDS or k == 7:
+                    total = add_parts(parts, k, number, Hp, unit_in, PARTS)
+                if k == 8:
+                    kept += total
+                else:
+                    tl.store(dQ + (b * 10 + (9 if k == 7 else k)) * Hp + units, total, mask=unit_in)
+            tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
+            tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
+            if not NEED_SENTENCE:
+                kept += tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0)
+            tl.store(dcg + b * Hp + units, kept, mask=unit_in)
 
 
 @triton.jit(do_not_specialize=["N", "B"])

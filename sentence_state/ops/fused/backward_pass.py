@@ -1,5 +1,5 @@
-"""The backward pass over all steps: it computes the word products again, several steps in one product where sentences
-are short, and sums the weights' gradients the same way."""
+"""The backward pass over all steps: it computes the word products again where they were not kept, several steps in one
+product where sentences are short, and sums the weights' gradients the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .backward import backward_step, gather_neighbours
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns
 from .packing import unpack
-from .plan import Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import BACKWARD_TILE, FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
@@ -50,11 +50,12 @@ def backward(
         d_c_g[:, :H] = dc_g
     if dg is None:
         dg = x.new_zeros(B, H)
-    for group in groups(B, N, options.keep):
+    for group in groups(B, N, Hp, options.keep):
         rows = slice(group.start * N, group.stop * N)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
-        K = options.kept_steps
+        K, kept = options.kept_steps, options.kept_products
+        kept_products = s.products[kept * rows.start : kept * rows.stop].view(kept, len(dh_group), s.products.shape[1])
         h, c = (kept[K * rows.start : K * rows.stop].view(K, len(dh_group), Hp) for kept in (s.h, s.c))
         backward_of_group(
             dh_group,
@@ -62,6 +63,7 @@ def backward(
             x[group],
             h,
             c.unbind(),
+            kept_products.unbind(),
             Q=s.Q[:, group].unbind(),
             dQ=dQ[:, group].unbind(),
             c_g=s.c_g[:, group].unbind(),
@@ -87,6 +89,7 @@ def backward_of_group(
     x: Tensor,
     h: Tensor,
     c: Sequence[Tensor],
+    kept_products: Sequence[Tensor],
     Q: Sequence[Tensor],
     dQ: Sequence[Tensor],
     c_g: Sequence[Tensor],
@@ -108,19 +111,18 @@ def backward_of_group(
     H = dh.shape[1]
     ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
     new = blank(x, lengths if ragged else None)
-    full_steps = T - 1 if options.need_words else T - 2  # steps after the first that have a word product
-    keep = options.keep
+    full_steps, keep = options.full_steps, options.keep
     chunk = 2 if keep == 2 else max(1, min(full_steps, CHUNK_ROWS // M))
     x_rows = pad_columns(x.flatten(0, 1))
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
-    P, xi = x.new_empty(chunk, M, BLOCKS * Hp), x.new_empty(chunk, M, width)
+    P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
+    xi = x.new_empty(chunk, M, width)
     xi[:, :, 3 * Hp :] = x_rows
     dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
-    d_x_part, dx_rows = dxi[:, 3 * Hp :], torch.zeros_like(x_rows)
+    dx, dx_row = torch.zeros_like(x_rows), x_rows.shape[1]
     products, h_steps = P.unbind(), h.unbind()
-    tiling = Tiling.of(N, Hp, rows=8)
-    partial = x.new_empty(B, tiling.tiles, 9, Hp, dtype=torch.float32)
-    counter = x.new_zeros(B, tiling.unit_blocks, dtype=torch.int32)
+    tiling, forwards = Tiling.of(N, max(Hp, dx_row), *BACKWARD_TILE), Tiling.of(N, Hp, *FORWARD_TILE)
+    partial, counter = tiling.sums(x, B, 9, Hp)
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -129,7 +131,8 @@ def backward_of_group(
         return (h_steps[t // keep], c[t // keep]) if t % keep == 0 else (h_again[0], c_again[0])
 
     def multiply(t: int, place: int, steps: int) -> None:
-        """The word products of the steps t, t+1, .., U x among them."""
+        """What the word products of the steps t, t+1, .. are made of, and the products, with U x, if they were not
+        kept."""
         gather_neighbours[(triton.cdiv(N, 32), triton.cdiv(Hp, 64), steps * B)](
             h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0],
             xi[place],
@@ -142,12 +145,12 @@ def backward_of_group(
             ROWS=32,
             UNITS=64,
         )
-        rows = slice(place, place + steps)
-        torch.mm(xi[rows].view(-1, width), packed.words.t(), out=P[rows].view(-1, BLOCKS * Hp))
+        if not kept_products:
+            rows = slice(place, place + steps)
+            torch.mm(xi[rows].view(-1, width), packed.words.t(), out=P[rows].view(-1, BLOCKS * Hp))
 
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
-        forwards = Tiling.of(N, Hp, rows=8 if N <= 64 else 16)
         forward_step[(forwards.tiles, forwards.unit_blocks, B)](
             P[0],
             first,
@@ -185,12 +188,14 @@ def backward_of_group(
             **forwards.launch(),
         )
 
-    def step(t: int, product: Tensor) -> None:
-        """The kernel of step t: the word product in, its gradient out."""
+    def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
+        """The kernel of step t: the word product in, its gradient out. x_term: where U x is not in the product."""
         last = t == T - 1
         backward_step[(tiling.tiles, tiling.unit_blocks, B)](
             product,
+            gradient,
             first,
+            product if x_term is None else x_term,
             Q[t],
             dQ[t],
             state(t - 1)[1] if t else xi,
@@ -199,6 +204,7 @@ def backward_of_group(
             c_g[t + 1],
             log_z[t],
             dh if last else dxi,
+            dx,
             dc[(t + 1) % 2],
             dc[t % 2],
             dg if last else dgh,
@@ -211,11 +217,13 @@ def backward_of_group(
             Hp,
             H,
             width,
+            dx_row,
             tiling.tiles,
             FIRST=t == 0,
             LAST=last,
             NEED_WORDS=options.need_words or not last,
             NEED_SENTENCE=options.need_sentence or not last,
+            X_TERM=x_term is not None,
             SHARP=options.sharp,
             FAST=x.dtype.itemsize == 2,
             DROP=dropping and not last,
@@ -231,7 +239,7 @@ def backward_of_group(
             advance(T - 2)
         h_before = state(T - 2)[0]
         product = torch.mm(h_before, packed.U_f.t())
-        step(T - 1, product)
+        step(T - 1, product, product)
         dxi.zero_()
         dxi[:, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
         gradients.U_f.add_(torch.mm(product.t(), h_before))
@@ -248,30 +256,34 @@ def backward_of_group(
                 advance(low)
                 multiply(top, 1, 1)
         for t in range(top, low - 1, -1):
-            step(t, products[t - low])
-            torch.mm(products[t - low], packed.words, out=dxi)
-            dx_rows += d_x_part
+            gradient = products[t - low]
+            if kept_products:
+                step(t, kept_products[t], gradient, kept_products[0])
+            else:
+                step(t, gradient, gradient)
+            torch.mm(gradient, packed.words, out=dxi)
             beside.join()
         add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, width))
         top = low - 1
     if full_steps >= 0:
-        product = torch.mm(x_rows, packed.U.t(), out=P[0])
-        step(0, product)
-        dx_rows += torch.mm(product, packed.U)
-        gradients.U.add_(torch.mm(product.t(), x_rows))
+        gradient = products[0]
+        x_term = kept_products[0] if kept_products else torch.mm(x_rows, packed.U.t(), out=gradient)
+        step(0, x_term, gradient, x_term)
+        dx.addmm_(gradient, packed.U)
+        gradients.U.add_(torch.mm(gradient.t(), x_rows))
     else:  # a single step without words
-        product = x.new_zeros(M, Hp)
-        step(0, product)
-        product = F.pad(product, (7 * Hp, 0))
+        gradient = x.new_zeros(M, Hp)
+        step(0, gradient, gradient)
+        gradient = F.pad(gradient, (7 * Hp, 0))
     beside.join()
 
-    d_first = first_product_gradient(product, N, lengths if ragged else None, dQ[0])  # (8 Hp, 3)
+    d_first = first_product_gradient(gradient, N, lengths if ragged else None, dQ[0])  # (8 Hp, 3)
     for side, d_side in zip(gradients.W.split(Hp, dim=1), d_first.unbind(dim=1), strict=True):
         side.addcmul_(d_side[:, None], packed.h_0.float())
     d_h_0 = (packed.W.unflatten(1, (3, Hp)) * d_first[:, :, None]).sum(dim=(0, 1)) + dgh.view(-1, Hp).sum(dim=0)
     gradients.h_0.add_(d_h_0)
     gradients.c_0.add_(dc[0].view(-1, Hp).sum(dim=0, dtype=torch.float32))
-    d_x.copy_(dx_rows[:, :D].view(x.shape))
+    d_x.copy_(dx[:, :D].view(x.shape))
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -5,35 +5,49 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .gates import add_three, node_value, old_cells, on_every_row, sigmoid, squash, tanh, word_gate, word_product
+from .gates import (
+    add_three,
+    arrives_last,
+    exp2,
+    node_value,
+    old_cells,
+    on_every_row,
+    reciprocal,
+    score,
+    sigmoid,
+    squash,
+    tanh,
+    word_gate,
+    word_product,
+)
 
 
 @triton.jit
-def close_sentence(
-    partial, b, tiles, TILES, units, unit_in, Hp, CLOSE: tl.constexpr, SHARP: tl.constexpr, UNITS: tl.constexpr
-):
-    """Sums over all tiles of a sentence, in a fixed order: they do not depend on which tile came last."""
+def add_parts(places, count, Hp, unit_in, PARTS: tl.constexpr, SHARP: tl.constexpr, UNITS: tl.constexpr):
+    """The maximum and the 3 sums of `count` parts, at most PARTS, in a fixed order: whoever comes last, they are the
+    same. places: those of this program's units."""
+    part = tl.arange(0, PARTS)
+    there = (part < count)[:, None] & unit_in[None, :]
+    at = places[None, :] + (part * 4 * Hp)[:, None]
     most = tl.zeros([UNITS], tl.float32)
+    add = tl.where(there, 1.0, 0.0)
+    sum_e = tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg")
+    sum_ec = tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg")
+    sum_h = tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg")
     if SHARP:
-        most = tl.full([UNITS], -1e30, tl.float32)
-    sum_e = tl.zeros([UNITS], tl.float32)
-    sum_ec = tl.zeros([UNITS], tl.float32)
-    sum_h = tl.zeros([UNITS], tl.float32)
-    for start in tl.static_range(0, CLOSE, 64):
-        part = start + tl.arange(0, min(CLOSE, 64))
-        there = (part < tiles)[:, None] & unit_in[None, :]
-        at = partial + (b * TILES + part)[:, None] * 4 * Hp + units[None, :]
-        add = tl.where(there, 1.0, 0.0)
-        if SHARP:
-            most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
-            new_most = tl.maximum(most, tl.max(most_part, axis=0))
-            keep = tl.exp(most - new_most)
-            add *= tl.exp(most_part - new_most[None, :])
-            most, sum_e, sum_ec = new_most, sum_e * keep, sum_ec * keep
-        sum_e += tl.sum(add * tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
-        sum_ec += tl.sum(add * tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
-        sum_h += tl.sum(tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+        most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
+        most = tl.max(most_part, axis=0)
+        add *= tl.exp2(most_part - most[None, :])
+    sum_e, sum_ec, sum_h = tl.reduce((add * sum_e, add * sum_ec, sum_h), 0, add_three)
     return tl.where(unit_in, most, 0.0), sum_e, sum_ec, sum_h
+
+
+@triton.jit
+def put_part(place, most, sum_e, sum_ec, sum_h, Hp, unit_in):
+    tl.store(place, most, mask=unit_in)
+    tl.store(place + Hp, sum_e, mask=unit_in)
+    tl.store(place + 2 * Hp, sum_ec, mask=unit_in)
+    tl.store(place + 3 * Hp, sum_h, mask=unit_in)
 
 
 @triton.jit(do_not_specialize=["N", "TILES"])
@@ -50,9 +64,9 @@ def forward_step(
     xi_out,  # (M, 3, Hp) each h in the three places where the next product reads it, if STORE_XI
     cg_out,  # (B, Hp) float32
     gh_out,  # (B, 2, Hp) g and the mean h
-    log_z,  # (B, Hp) float32: logarithm of the sum in Eq. 3's softmax
-    partial,  # (B, TILES, 4, Hp) float32
-    counter,  # (B, unit blocks) int32, zero before and after
+    log_z,  # (B, Hp) float32: logarithm to base 2 of the sum in Eq. 3's softmax
+    partial,  # (B, TILES + sections, 4, Hp) float32
+    counter,  # (B, unit blocks, sections + 1) int32, zero before and after
     lengths,  # (B,)
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
@@ -74,7 +88,7 @@ def forward_step(
     RAGGED: tl.constexpr,
     ROWS: tl.constexpr,
     UNITS: tl.constexpr,
-    CLOSE: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
     tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     n = N
@@ -109,10 +123,15 @@ def forward_step(
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(i, l), tl.maximum(f, r)), s)
             i, l, f, r, s = i - most, l - most, f - most, r - most, s - most
-        i, l, f, r, s = tl.exp(i), tl.exp(l), tl.exp(f), tl.exp(r), tl.exp(s)
+        i, l, f = (
+            exp2(score(i, SHARP, FAST), FAST),
+            exp2(score(l, SHARP, FAST), FAST),
+            exp2(score(f, SHARP, FAST), FAST),
+        )
+        r, s = exp2(score(r, SHARP, FAST), FAST), exp2(score(s, SHARP, FAST), FAST)
         u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         u = tanh(u, FAST)
-        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) / (i + l + f + r + s)
+        new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) * reciprocal(i + l + f + r + s, FAST)
         o = word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         o = sigmoid(o, FAST)
         h = o * tanh(new_c, FAST)
@@ -131,39 +150,44 @@ def forward_step(
 
     if NEED_SENTENCE:
         q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
+        q = score(q, SHARP, FAST)
         most_q = tl.zeros([UNITS], tl.float32)
         if SHARP:
             most_q = tl.max(tl.where(inside, q, -1e30), axis=0)
             q -= most_q[None, :]
-        e = tl.where(inside, tl.exp(q), 0.0)
+        e = tl.where(inside, exp2(q, FAST), 0.0)
         sum_e, sum_ec, sum_h = tl.reduce((e, e * c, h), 0, add_three)
-        arrived = tiles - 1
+        last = tiles == 1
         if tiles > 1:
-            at = partial + (b * TILES + tile) * 4 * Hp + units
-            tl.store(at, most_q, mask=unit_in)
-            tl.store(at + Hp, sum_e, mask=unit_in)
-            tl.store(at + 2 * Hp, sum_ec, mask=unit_in)
-            tl.store(at + 3 * Hp, sum_h, mask=unit_in)
-            tl.debug_barrier()  # every thread's part is written before this tile counts as done
-            arrived = tl.atomic_add(counter + b * tl.num_programs(1) + unit_block, 1, sem="acq_rel")
-        if arrived == tiles - 1:  # the last tile of the sentence closes it
-            if tiles > 1:
-                most_q, sum_e, sum_ec, sum_h = close_sentence(
-                    partial, b, tiles, TILES, units, unit_in, Hp, CLOSE, SHARP, UNITS
-                )
-                tl.store(counter + b * tl.num_programs(1) + unit_block, 0)  # ready for the next step
-            f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
+            most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
+            places = partial + b * (TILES + most_sections) * 4 * Hp + units
+            count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
+            put_part(places + tile * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in)
+            in_section = min(tiles - section * PARTS, PARTS)
+            last = arrives_last(count + section, in_section)
+            if last:
+                of_section = places + section * PARTS * 4 * Hp
+                most_q, sum_e, sum_ec, sum_h = add_parts(of_section, in_section, Hp, unit_in, PARTS, SHARP, UNITS)
+                if sections > 1:
+                    put_part(places + (TILES + section) * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in)
+                    last = arrives_last(count + most_sections, sections)
+                    if last:
+                        most_q, sum_e, sum_ec, sum_h = add_parts(
+                            places + TILES * 4 * Hp, sections, Hp, unit_in, PARTS, SHARP, UNITS
+                        )
+        if last:  # this tile closes the sentence
+            f_g = score(squash(node_value(Q, 7, b, units, Hp), SHARP, FAST), SHARP, FAST)
             if SHARP:
                 new_most = tl.maximum(most_q, f_g)
-                keep = tl.exp(most_q - new_most)
+                keep = tl.exp2(most_q - new_most)
                 sum_e, sum_ec, most_q = sum_e * keep, sum_ec * keep, new_most
-            e_g = tl.exp(f_g - most_q)
+            e_g = tl.exp2(f_g - most_q)
             total = sum_e + e_g
             new_cg = (sum_ec + e_g * tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)) / total
             g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
             if DROP:
                 g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
             tl.store(cg_out + b * Hp + units, new_cg, mask=unit_in)
-            tl.store(log_z + b * Hp + units, most_q + tl.log(total), mask=unit_in)
+            tl.store(log_z + b * Hp + units, most_q + tl.log2(total), mask=unit_in)
             tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
             tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)

@@ -1,5 +1,6 @@
 """The forward pass over all steps: buffers, cuBLAS's products and the kernel between them, in order. For the backward
-pass it keeps h and c of every step, or of every second one, and the small tensors of the sentence."""
+pass it keeps h and c of every step, or of every second one, the small tensors of the sentence, and the products if it
+is told to."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ..equations import Weights
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded
 from .packing import pack
-from .plan import Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
 
 def forward(
@@ -29,24 +30,27 @@ def forward(
     first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
     words = blank(x, lengths)(M if options.need_words else 0, H)
     h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
+    products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T + 1, B, 2 * Hp)
     Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
     c_g[0] = packed.c_0
     gh[0].view(B, 2, Hp).copy_(packed.h_0)
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
-    tiling, beside = Tiling.of(N, Hp, rows=8 if N <= 64 else 16), Beside(x)
-    for group in groups(B, N, keep):
+    tiling, beside = Tiling.of(N, Hp, *FORWARD_TILE), Beside(x)
+    for group in groups(B, N, Hp, keep):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
         h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
         spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
         cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
-        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t())
+        products = x.new_empty(2, m, BLOCKS * Hp)
+        if options.kept_products:
+            products = products_kept[options.kept_products * rows.start : options.kept_products * rows.stop]
+            products = products.view(-1, m, BLOCKS * Hp)
+        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t(), out=products[0])
         xi = x.new_zeros(m, 3 * Hp)
-        P = x.new_empty(m, BLOCKS * Hp)
-        partial = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
-        counter = x.new_zeros(b, tiling.unit_blocks, dtype=torch.int32)
+        partial, counter = tiling.sums(x, b, 4, Hp)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
         W, sentence = packed.W.t(), packed.sentence.t()
@@ -55,9 +59,9 @@ def forward(
             with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
             with beside():
                 torch.addmm(packed.b, gh_steps[t], sentence, out=Q_steps[t])
-            product = P
+            product = x_term  # not read in the first step
             if t and with_words:
-                torch.mm(xi, W, out=P)
+                product = torch.mm(xi, W, out=products[t if options.keep_products else 1])
             elif t:
                 product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
             beside.join()
@@ -99,4 +103,4 @@ def forward(
             )
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
-    return outputs + (list(Saved(first, h_kept, c_kept, c_g, gh, Q, log_z, *packed)) if keep else [])
+    return outputs + (list(Saved(first, h_kept, c_kept, products_kept, c_g, gh, Q, log_z, *packed)) if keep else [])

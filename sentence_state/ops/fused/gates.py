@@ -27,19 +27,45 @@ def sigmoid(x, FAST: tl.constexpr):
 
 
 @triton.jit
-def squash(x, SHARP: tl.constexpr, FAST: tl.constexpr):
-    """What stands inside the softmax."""
-    if SHARP:
-        return x
+def exp2(x, FAST: tl.constexpr):
+    if FAST:
+        return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
     else:
-        return sigmoid(x, FAST)
+        return tl.exp2(x)
 
 
 @triton.jit
-def squash_slope(squashed, SHARP: tl.constexpr):
-    """The derivative of `squash`, from its value."""
+def reciprocal(x, FAST: tl.constexpr):
+    if FAST:
+        return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
+    else:
+        return 1 / x
+
+
+@triton.jit
+def squash(x, SHARP: tl.constexpr, FAST: tl.constexpr):
+    """What stands inside the softmax, x or the sigmoid of x; the latter, if FAST, as tanh(x / 2) = 2 sigmoid(x) - 1."""
+    if SHARP:
+        return x
+    elif FAST:
+        return tanh(0.5 * x, FAST)
+    else:
+        return tl.sigmoid(x)
+
+
+@triton.jit
+def score(squashed, SHARP: tl.constexpr, FAST: tl.constexpr):
+    """The softmax's logarithms to base 2, but for a constant that all of them have in common."""
+    return squashed * (0.7213475204444817 if FAST and not SHARP else 1.4426950408889634)
+
+
+@triton.jit
+def squash_slope(squashed, SHARP: tl.constexpr, FAST: tl.constexpr):
+    """The derivative of the sigmoid, or 1, from the value of `squash`."""
     if SHARP:
         return tl.full(squashed.shape, 1.0, tl.float32)
+    elif FAST:
+        return 0.25 - 0.25 * squashed * squashed
     else:
         return squashed * (1 - squashed)
 
@@ -107,3 +133,13 @@ def add_nine(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r):
 def node_value(Q, k, b, units, Hp):
     """Row k of the sentence products: (UNITS,) float32."""
     return tl.load(Q + (b * 10 + k) * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def arrives_last(counter, number):
+    """Whether this program is the last of `number` that come here. It sees what the others wrote before."""
+    tl.debug_barrier()  # every thread has written its part
+    last = tl.atomic_add(counter, 1, sem="acq_rel") == number - 1
+    if last:
+        tl.store(counter, 0)  # ready for the next step
+    return last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
@@ -11,9 +12,12 @@ import triton
 from torch import Tensor
 from torch.nn import functional as F
 
+from .layout import BLOCKS
+
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
 # as large as one group. The second number is for little memory.
 GROUP_ROWS = (16384, 2560)
+UNITS, FORWARD_TILE, BACKWARD_TILE = 32, (8, 2), (8, 2)  # of a program: its units; its rows and warps
 
 
 class Options(NamedTuple):
@@ -22,11 +26,22 @@ class Options(NamedTuple):
     need_words: bool
     need_sentence: bool
     keep: int  # h and c of every keep-th step are kept for the backward pass, 1 or 2; 0: nothing is
+    keep_products: bool  # and the word products of every step
 
     @property
     def kept_steps(self) -> int:
         """Steps 0, keep, 2 keep, .. of all but the last."""
         return -(-(self.num_steps - 1) // self.keep) if self.keep else 0
+
+    @property
+    def full_steps(self) -> int:
+        """Steps after the first that have a word product; -1 for a single step without words."""
+        return self.num_steps - 1 if self.need_words else self.num_steps - 2
+
+    @property
+    def kept_products(self) -> int:
+        """Those of the full steps, and U x."""
+        return self.full_steps + 1 if self.keep_products else 0
 
 
 class Saved(NamedTuple):
@@ -35,6 +50,7 @@ class Saved(NamedTuple):
     first: Tensor  # (8 Hp, 3)
     h: Tensor  # (kept steps M, Hp): for every group of sentences, the steps that are kept
     c: Tensor  # the same
+    products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi of each full step
     c_g: Tensor  # (T+1, B, Hp) float32
     gh: Tensor  # (T+1, B, 2 Hp)
     Q: Tensor  # (T, B, 10 Hp)
@@ -45,21 +61,35 @@ class Saved(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How a sentence and its units are cut into programs. Eight rows of 32 units are one warp's work: sums over them
-    need no shared memory, and each thread reads 16 bytes at a time."""
+    """How a sentence and its units are cut into programs, and their sums put together: some tiles are a section, which
+    the last of them adds up; the last section adds up the sentence."""
 
     rows: int
+    warps: int
     tiles: int
     unit_blocks: int
 
     @classmethod
-    def of(cls, N: int, Hp: int, rows: int) -> Tiling:
-        rows = min(rows, triton.next_power_of_2(N))
-        return cls(rows, triton.cdiv(N, rows), triton.cdiv(Hp, 32))
+    def of(cls, N: int, columns: int, rows: int, warps: int) -> Tiling:
+        fewer = min(rows, triton.next_power_of_2(N))
+        return cls(fewer, max(1, warps * fewer // rows), triton.cdiv(N, fewer), triton.cdiv(columns, UNITS))
+
+    @property
+    def parts(self) -> int:
+        """Tiles of a section; there are no more sections than that."""
+        return max(16, int(triton.next_power_of_2(math.ceil(self.tiles**0.5))))
+
+    @property
+    def sections(self) -> int:
+        return -(-self.tiles // self.parts)
+
+    def sums(self, x: Tensor, B: int, number: int, Hp: int) -> tuple[Tensor, Tensor]:
+        """Places for the sums of tiles, then of sections; and counters, zero before and after each step."""
+        places = x.new_empty(B, self.tiles + self.sections, number, Hp, dtype=torch.float32)
+        return places, x.new_zeros(B, self.unit_blocks, self.sections + 1, dtype=torch.int32)
 
     def launch(self) -> dict[str, int]:
-        close = next((size for size in (4, 64) if self.tiles <= size), triton.next_power_of_2(self.tiles))
-        return {"ROWS": self.rows, "UNITS": 32, "CLOSE": close, "num_warps": max(1, self.rows // 8)}
+        return {"ROWS": self.rows, "UNITS": UNITS, "PARTS": self.parts, "num_warps": self.warps}
 
 
 class Beside:
@@ -91,9 +121,9 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
     return x.new_empty if lengths is None else x.new_zeros
 
 
-def groups(B: int, N: int, keep: int) -> list[slice]:
-    """Slices of the batch, of nearly equal size; all of it where nothing is kept."""
-    number = round(B * N / GROUP_ROWS[keep - 1]) if keep else 1
+def groups(B: int, N: int, Hp: int, keep: int) -> list[slice]:
+    """Slices of the batch, of nearly equal size; all of it where nothing is kept, if kernels can count the products."""
+    number = max(round(B * N / GROUP_ROWS[keep - 1]) if keep else 1, math.ceil(B * N * BLOCKS * Hp / 2**31))
     size = -(-B // min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
