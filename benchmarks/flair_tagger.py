@@ -1,6 +1,6 @@
 """flair's SequenceTagger for `python -m benchmarks inference`; run by the Python of an environment that has flair.
 
-python benchmarks/flair_tagger.py train WORK     BiLSTM-CRF with the vectors and sentences that WORK holds
+python benchmarks/flair_tagger.py train WORK N   BiLSTM-CRF with the vectors and sentences that WORK holds, N epochs
 python benchmarks/flair_tagger.py serve WORK N   with N threads: reads batches as JSON lines, writes the seconds of each
 """
 
@@ -33,7 +33,7 @@ def sentences(path: Path) -> list[Sentence]:
     return found
 
 
-def train(work: Path) -> None:
+def train(work: Path, epochs: int) -> None:
     flair.set_seed(0)
     words = json.loads((work / "words.json").read_text(encoding="utf-8"))
     vectors = np.load(work / "vectors.npy")
@@ -44,6 +44,7 @@ def train(work: Path) -> None:
     corpus = Corpus(
         FlairDatapointDataset(sentences(work / "train.json")),
         FlairDatapointDataset(sentences(work / "dev.json")),
+        FlairDatapointDataset(sentences(work / "test.json")),
         sample_missing_splits=False,
     )
     labels: Dictionary = corpus.make_label_dictionary("ner", add_unk=False)
@@ -58,7 +59,7 @@ def train(work: Path) -> None:
         reproject_embeddings=False,
     )
     trainer = ModelTrainer(tagger, corpus)
-    trainer.train(work / "flair", learning_rate=0.1, mini_batch_size=32, max_epochs=1, train_with_dev=False)
+    trainer.train(work / "flair", learning_rate=0.1, mini_batch_size=32, max_epochs=epochs, train_with_dev=False)
 
 
 def serve(work: Path, threads: int) -> None:
@@ -78,6 +79,6 @@ def serve(work: Path, threads: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "train":
-        train(Path(sys.argv[2]))
+        train(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         serve(Path(sys.argv[2]), int(sys.argv[3]))

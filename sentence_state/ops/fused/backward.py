@@ -65,9 +65,9 @@ def backward_step(
     dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right, x]; in the last step (M, dh_row), that of h
     dx,  # (M, dx_row) to which the gradient of x is added; not in the last step
     dc,  # (M, 3, Hp) what the next step gives to each cell; not read in the last step
-    dc_out,  # (M, 3, Hp) what this step gives
+    dc_out,  # (M, 3, Hp) what this step gives; in the first step that is in dcg
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
-    dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before
+    dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before, in the first step of c_0
     partial,  # (B, TILES + sections, 9, Hp) float32
     counter,  # (B, unit blocks, sections + 1) int32, zero before and after
     lengths,  # (B,)
@@ -201,16 +201,21 @@ def backward_step(
         to_left = tl.where((rows > 0)[:, None], l, 0.0)
         to_right = tl.where((rows + 1 < n)[:, None], r, 0.0)
         to_own += f
+        if FIRST:  # all cells were c_0, the sentence's too: their gradients are one sum
+            s += to_left + to_own + to_right
         sums = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine)
         for k in tl.static_range(9):
             tl.store(places + (tile * 9 + k) * Hp, sums[k], mask=unit_in)
     else:
         tl.store(places + (tile * 9 + 7) * Hp, tl.sum(dq, axis=0), mask=unit_in)
+        if FIRST:
+            tl.store(places + (tile * 9 + 8) * Hp, tl.sum(to_own, axis=0), mask=unit_in)
     tl.store(dP + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
-    give = dc_out + m[:, None] * (3 * Hp) + units[None, :]
-    tl.store(give, to_left, mask=inside)
-    tl.store(give + Hp, to_own, mask=inside)
-    tl.store(give + 2 * Hp, to_right, mask=inside)
+    if not FIRST:
+        give = dc_out + m[:, None] * (3 * Hp) + units[None, :]
+        tl.store(give, to_left, mask=inside)
+        tl.store(give + Hp, to_own, mask=inside)
+        tl.store(give + 2 * Hp, to_right, mask=inside)
     if not LAST:
         tl.store(dx + m[:, None] * dx_row + units[None, :], dx_sum, mask=in_x)
 
@@ -222,7 +227,7 @@ def backward_step(
         parts = places + section * PARTS * 9 * Hp
         if sections > 1:
             for k in tl.static_range(9):
-                if NEED_WORDS or k == 7:
+                if NEED_WORDS or k == 7 or (FIRST and k == 8):
                     of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
                     tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
             last = arrives_last(count + most_sections, sections)
@@ -231,7 +236,7 @@ def backward_step(
         if last:  # this tile closes the sentence
             for k in tl.static_range(9):
                 total = tl.zeros([UNITS], tl.float32)
-                if NEED_WORDS or k == 7:
+                if NEED_WORDS or k == 7 or (FIRST and k == 8):
                     total = add_parts(parts, k, number, Hp, unit_in, PARTS)
                 if k == 8:
                     kept += total

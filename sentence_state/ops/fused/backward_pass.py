@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .backward import backward_step, gather_neighbours
+from .first import add_start_gradient
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns
 from .packing import unpack
@@ -77,7 +78,7 @@ def backward(
             drops=of_drops,
             options=options,
         )
-    gradients.vectors[:NODE_BLOCKS] = dQ.view(T * B, NODE_BLOCKS, Hp).sum(dim=0, dtype=torch.float32)
+    torch.sum(dQ.view(T * B, -1), dim=0, dtype=torch.float32, out=gradients.b)
     gradients.c_0.add_(d_c_g.sum(dim=0))
     d_sentence = torch.mm(dQ.view(T * B, -1).t(), s.gh[:T].view(T * B, -1))
     return [d_x, *unpack(gradients._replace(sentence=d_sentence), H, D, dtype)]
@@ -242,7 +243,7 @@ def backward_of_group(
         step(T - 1, product, product)
         dxi.zero_()
         dxi[:, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
-        gradients.U_f.add_(torch.mm(product.t(), h_before))
+        add_product(gradients.U_f, product.t(), h_before)
         beside.join()
     top = full_steps
     while top > 0:  # steps top, top-1, .. low; the state before step low was kept
@@ -270,19 +271,14 @@ def backward_of_group(
         x_term = kept_products[0] if kept_products else torch.mm(x_rows, packed.U.t(), out=gradient)
         step(0, x_term, gradient, x_term)
         dx.addmm_(gradient, packed.U)
-        gradients.U.add_(torch.mm(gradient.t(), x_rows))
+        add_product(gradients.U, gradient.t(), x_rows)
     else:  # a single step without words
         gradient = x.new_zeros(M, Hp)
         step(0, gradient, gradient)
         gradient = F.pad(gradient, (7 * Hp, 0))
     beside.join()
 
-    d_first = first_product_gradient(gradient, N, lengths if ragged else None, dQ[0])  # (8 Hp, 3)
-    for side, d_side in zip(gradients.W.split(Hp, dim=1), d_first.unbind(dim=1), strict=True):
-        side.addcmul_(d_side[:, None], packed.h_0.float())
-    d_h_0 = (packed.W.unflatten(1, (3, Hp)) * d_first[:, :, None]).sum(dim=(0, 1)) + dgh.view(-1, Hp).sum(dim=0)
-    gradients.h_0.add_(d_h_0)
-    gradients.c_0.add_(dc[0].view(-1, Hp).sum(dim=0, dtype=torch.float32))
+    add_start_gradient(gradient, dQ[0], dgh, packed, gradients, N, lengths if ragged else None)
     d_x.copy_(dx[:, :D].view(x.shape))
 
 
@@ -294,14 +290,3 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
         torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
     else:
         total.add_(torch.mm(left, right))
-
-
-def first_product_gradient(product: Tensor, N: int, lengths: Tensor | None, dQ: Tensor) -> Tensor:
-    """Of the first step's products with h_0, (8 Hp, 3), from the gradients (M, 8 Hp) of what each word received: the
-    sum over all words, less the first word of each sentence on the left side and the last one on the right."""
-    dQ = dQ.unflatten(1, (NODE_BLOCKS, -1))
-    own = torch.cat([dQ[:, :7], dQ[:, 9:]], dim=1).flatten(1).sum(dim=0, dtype=torch.float32)  # every word once
-    start = torch.arange(len(dQ), device=product.device) * N
-    end = start + (N if lengths is None else lengths) - 1
-    left, right = (own - product[rows].sum(dim=0, dtype=torch.float32) for rows in (start, end))
-    return torch.stack([left, own, right], dim=1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..equations import Weights
+from .first import start
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded
 from .packing import pack
@@ -27,15 +28,13 @@ def forward(
     H, M, T, keep, K = len(weights.h_0), B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     packed = pack(weights, x.dtype)
-    first = torch.stack([torch.mv(side, packed.h_0) for side in packed.W.split(Hp, dim=1)], dim=1)  # (8 Hp, 3)
     words = blank(x, lengths)(M if options.need_words else 0, H)
     h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
     products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T + 1, B, 2 * Hp)
     Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
-    c_g[0] = packed.c_0
-    gh[0].view(B, 2, Hp).copy_(packed.h_0)
+    first = start(packed, gh[0], c_g[0])
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling, beside = Tiling.of(N, Hp, *FORWARD_TILE), Beside(x)
     for group in groups(B, N, Hp, keep):

@@ -1,0 +1,137 @@
+"""What all words and sentences begin with: the products of h_0 and the state before the first step, and their gradient.
+One launch each way, where plain PyTorch would take a dozen."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .layout import BLOCKS, Packed
+
+ROWS, SENTENCES = 16, 32  # of W for one program; read at once
+
+
+@triton.jit
+def begin(
+    W,  # (8 Hp, width): its first three sides of Hp columns meet h_0
+    h_0,  # (Hp,)
+    c_0,  # (Hp,)
+    first,  # (8 Hp, 3) out: W h_0, side by side
+    gh,  # (B, 2, Hp) out: h_0 twice
+    c_g,  # (B, Hp) float32 out: c_0
+    B,
+    Hp,
+    width,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """A program for every ROWS of W and one for every sentence, together."""
+    program = tl.program_id(0)
+    units = tl.arange(0, COLUMNS)
+    unit_in = units < Hp
+    h = tl.load(h_0 + units, mask=unit_in, other=0.0)
+    if program * ROWS < 8 * Hp:
+        rows = program * ROWS + tl.arange(0, ROWS)
+        for side in tl.static_range(3):
+            at = W + rows[:, None] * width + side * Hp + units[None, :]
+            weights = tl.load(at, mask=unit_in[None, :], other=0.0).to(tl.float32)
+            tl.store(first + rows * 3 + side, tl.sum(weights * h[None, :].to(tl.float32), axis=1))
+    if program < B:
+        tl.store(gh + program * 2 * Hp + units, h, mask=unit_in)
+        tl.store(gh + (program * 2 + 1) * Hp + units, h, mask=unit_in)
+        tl.store(c_g + program * Hp + units, tl.load(c_0 + units, mask=unit_in, other=0.0), mask=unit_in)
+
+
+@triton.jit(do_not_specialize=["N", "B"])
+def begin_gradient(
+    dP,  # (M, 8, Hp) of the first step
+    dQ,  # (B, 10, Hp) of the first step
+    W,  # (8 Hp, width)
+    h_0,  # (Hp,)
+    dW,  # (8 Hp, width) float32, added to
+    d_h_0,  # (programs, Hp) float32 out: what the rows of each program give
+    lengths,  # (B,)
+    N,
+    B,
+    Hp,
+    width,
+    RAGGED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    SENTENCES: tl.constexpr,
+):
+    """Every word received W h_0 of its own side, all but the first of a sentence that of the left, all but the last
+    that of the right. The sums over all words are in dQ already."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    block = rows // Hp
+    in_node = (tl.where(block == 7, 9, block) * Hp + rows % Hp)[None, :]
+    own = tl.zeros([ROWS], tl.float32)
+    at_start = tl.zeros([ROWS], tl.float32)
+    at_end = tl.zeros([ROWS], tl.float32)
+    for start in range(0, B, SENTENCES):
+        b = start + tl.arange(0, SENTENCES)
+        there = (b < B)[:, None]
+        n = tl.full([SENTENCES], 0, tl.int64) + N
+        if RAGGED:
+            n = tl.load(lengths + b, mask=b < B, other=1).to(tl.int64)
+        word = dP + (b.to(tl.int64) * N)[:, None] * (8 * Hp) + rows[None, :]
+        own += tl.sum(tl.load(dQ + b[:, None] * 10 * Hp + in_node, mask=there, other=0.0).to(tl.float32), axis=0)
+        at_start += tl.sum(tl.load(word, mask=there, other=0.0).to(tl.float32), axis=0)
+        last = word + ((n - 1) * 8 * Hp)[:, None]
+        at_end += tl.sum(tl.load(last, mask=there, other=0.0).to(tl.float32), axis=0)
+    units = tl.arange(0, COLUMNS)
+    unit_in = units < Hp
+    h = tl.load(h_0 + units, mask=unit_in, other=0.0).to(tl.float32)
+    given = tl.zeros([COLUMNS], tl.float32)
+    for side in tl.static_range(3):
+        d = own
+        if side == 0:
+            d = own - at_start
+        if side == 2:
+            d = own - at_end
+        at = rows[:, None] * width + side * Hp + units[None, :]
+        weights = tl.load(W + at, mask=unit_in[None, :], other=0.0).to(tl.float32)
+        given += tl.sum(weights * d[:, None], axis=0)
+        before = tl.load(dW + at, mask=unit_in[None, :], other=0.0)
+        tl.store(dW + at, before + d[:, None] * h[None, :], mask=unit_in[None, :])
+    tl.store(d_h_0 + tl.program_id(0) * Hp + units, given, mask=unit_in)
+
+
+def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
+    """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
+    Hp, width = packed.vectors.shape[1], packed.words.shape[1]
+    first = packed.words.new_empty(BLOCKS * Hp, 3)
+    programs, columns = max(BLOCKS * Hp // ROWS, len(gh)), triton.next_power_of_2(Hp)
+    begin[(programs,)](
+        packed.words, packed.h_0, packed.c_0, first, gh, c_g, len(gh), Hp, width, ROWS=ROWS, COLUMNS=columns
+    )
+    return first
+
+
+def add_start_gradient(
+    dP: Tensor, dQ: Tensor, dgh: Tensor, packed: Packed, gradients: Packed, N: int, lengths: Tensor | None
+) -> None:
+    """From the gradients of the first step's products, to W and h_0. dP: (M, 8 Hp), dQ: (B, 10 Hp), dgh: (B, 2 Hp)."""
+    Hp, width = packed.vectors.shape[1], packed.words.shape[1]
+    programs, columns = BLOCKS * Hp // ROWS, triton.next_power_of_2(Hp)
+    d_h_0 = gradients.words.new_empty(programs, Hp)
+    begin_gradient[(programs,)](
+        dP,
+        dQ,
+        packed.words,
+        packed.h_0,
+        gradients.words,
+        d_h_0,
+        dP if lengths is None else lengths,
+        N,
+        len(dQ),
+        Hp,
+        width,
+        RAGGED=lengths is not None,
+        ROWS=ROWS,
+        COLUMNS=columns,
+        SENTENCES=SENTENCES,
+    )
+    gradients.h_0.add_(d_h_0.sum(dim=0)).add_(dgh.view(-1, Hp).sum(dim=0, dtype=torch.float32))
