@@ -15,8 +15,9 @@ from sentence_state.data.vocabulary import SPECIALS, Vocabulary
 from sentence_state.encoders import ENCODERS, Encoder
 
 H, STEPS = 300, 9
-REFERENCE, LITTLE_MEMORY = "S-LSTM, reference", "S-LSTM, little memory"
-MODELS = ("S-LSTM", "BiLSTM", "2 stacked BiLSTM", "Transformer (N=8)", "CNN", REFERENCE, LITTLE_MEMORY)
+REFERENCE = "S-LSTM, reference"
+MEMORY = {"S-LSTM, little memory": "low", "S-LSTM, much memory": "high"}
+MODELS = ("S-LSTM", "BiLSTM", "2 stacked BiLSTM", "Transformer (N=8)", "CNN", REFERENCE, *MEMORY)
 
 TARGETS = [(10, 24), (10, 256), (10, 1024), (64, 256), (256, 24)]  # batch x words
 GRID = [(batch, words) for batch in (1, 10, 64, 256) for words in (8, 24, 64, 256, 1024, 2048)]
@@ -35,8 +36,8 @@ def grid(dtype: str) -> list[tuple[int, int]]:
 def make_encoder(name: str, dtype: torch.dtype) -> Encoder:
     if name == REFERENCE:
         return SentenceStateLSTM(H, H, STEPS, device="cuda", dtype=dtype, backend="reference")
-    if name == LITTLE_MEMORY:
-        return SentenceStateLSTM(H, H, STEPS, device="cuda", dtype=dtype, memory="low")
+    if name in MEMORY:
+        return SentenceStateLSTM(H, H, STEPS, device="cuda", dtype=dtype, memory=MEMORY[name])
     return ENCODERS[name](H, H, device="cuda", dtype=dtype)
 
 

@@ -141,6 +141,8 @@ def open_session(folder: Path, description: str, threads: int | None) -> Inferen
     export = read_json(folder / EXPORT)
     if not isinstance(export, dict) or not isinstance(export.get("sha256"), str):
         raise FolderError.at(folder / EXPORT, "describes no exported model")
+    if export.get("format") == "torch":
+        raise FolderError.at(folder, "was made for torch.export.load; here an export with --format onnx is needed")
     if export.get("description") != description:
         raise FolderError.at(path, f"belongs to another {CONFIG} or to other vocabularies")
     check_regular(path)

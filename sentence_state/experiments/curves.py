@@ -19,6 +19,7 @@ def steps_figure(experiment: Experiment, records: Records, smoke: bool) -> Secti
     drawn = [
         Panel(name, "steps", "dev score", [curve_of(group, found) for group, found in groups.items()])
         for name, groups in panels.items()
+        if any(len(found) > 1 for found in groups.values())  # one point is no curve
     ]
     if drawn:
         section.figures.append(draw(experiment.name, f"{experiment.title}; shaded: ± sd", drawn, smoke))

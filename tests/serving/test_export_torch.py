@@ -8,6 +8,7 @@ import torch
 
 from sentence_state.data.files import FolderError
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
+from sentence_state.runtime import RuntimeModel
 from sentence_state.serving.export.program import ProgramSession, export_program, export_torch, wrap
 
 from ..command_line import environment
@@ -48,6 +49,8 @@ def test_it_runs_where_this_package_is_not_installed(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith(", -1]]")
+    with pytest.raises(FolderError, match="--format onnx is needed"):
+        RuntimeModel.from_pretrained(tmp_path / "torch")
 
 
 @pytest.mark.parametrize("options", [{"encoder": "BiLSTM"}, {"characters": "BiLSTM"}])
