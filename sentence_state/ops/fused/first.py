@@ -13,7 +13,7 @@ from .layout import BLOCKS, Packed
 ROWS, SENTENCES = 16, 32  # of W for one program; read at once
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B"])
 def begin(
     W,  # (8 Hp, width): its first three sides of Hp columns meet h_0
     h_0,  # (Hp,)
