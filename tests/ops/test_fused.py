@@ -3,6 +3,11 @@
 Without a GPU the kernels run in Triton's interpreter (conftest.py), which knows no bfloat16 and is slow: small sizes.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -193,6 +198,14 @@ def test_operators_pass_pytorchs_own_check():
     options = (None, None, 2, False, True, True, 1, True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.sentence_state.recurrence.default, (*arguments, *options), test_utils=checks)
+
+
+def test_every_kernel_compiles_for_a_gpu():
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.ops.compile_kernels"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1:3] == ["kernels:", "backward_step"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

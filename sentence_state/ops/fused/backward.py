@@ -203,9 +203,17 @@ def backward_step(
         to_own += f
         if FIRST:  # all cells were c_0, the sentence's too: their gradients are one sum
             s += to_left + to_own + to_right
-        sums = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine)
-        for k in tl.static_range(9):
-            tl.store(places + (tile * 9 + k) * Hp, sums[k], mask=unit_in)
+        d_i, d_l, d_f, d_r, d_s, d_o, d_u, sum_q, s = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine)
+        place = places + tile * 9 * Hp
+        tl.store(place, d_i, mask=unit_in)
+        tl.store(place + Hp, d_l, mask=unit_in)
+        tl.store(place + 2 * Hp, d_f, mask=unit_in)
+        tl.store(place + 3 * Hp, d_r, mask=unit_in)
+        tl.store(place + 4 * Hp, d_s, mask=unit_in)
+        tl.store(place + 5 * Hp, d_o, mask=unit_in)
+        tl.store(place + 6 * Hp, d_u, mask=unit_in)
+        tl.store(place + 7 * Hp, sum_q, mask=unit_in)
+        tl.store(place + 8 * Hp, s, mask=unit_in)
     else:
         tl.store(places + (tile * 9 + 7) * Hp, tl.sum(dq, axis=0), mask=unit_in)
         if FIRST:
@@ -227,7 +235,7 @@ def backward_step(
         parts = places + section * PARTS * 9 * Hp
         if sections > 1:
             for k in tl.static_range(9):
-                if NEED_WORDS or k == 7 or (FIRST and k == 8):
+                if (NEED_WORDS or k == 7) or (FIRST and k == 8):
                     of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
                     tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
             last = arrives_last(count + most_sections, sections)
@@ -236,7 +244,7 @@ def backward_step(
         if last:  # this tile closes the sentence
             for k in tl.static_range(9):
                 total = tl.zeros([UNITS], tl.float32)
-                if NEED_WORDS or k == 7 or (FIRST and k == 8):
+                if (NEED_WORDS or k == 7) or (FIRST and k == 8):
                     total = add_parts(parts, k, number, Hp, unit_in, PARTS)
                 if k == 8:
                     kept += total
