@@ -14,8 +14,10 @@ Row = dict[str, Any]
 OURS = "S-LSTM"
 LABELS = {OURS: "S-LSTM, 9 steps", "BiLSTM": "BiLSTM (cuDNN)", "2 stacked BiLSTM": "2 stacked BiLSTM (cuDNN)"}
 LABELS[REFERENCE] = "S-LSTM in plain PyTorch"
-COLOURS = dict(zip(MODELS, ("#0b6e99", "#555555", "#a5a5a5", "#c77d1e", "#5b8c3e", "#7fb7cf", "#9467bd"), strict=True))
-MARKERS = dict(zip(MODELS, "osDv^x+", strict=True))
+COLOURS = dict(
+    zip(MODELS, ("#0b6e99", "#555555", "#a5a5a5", "#c77d1e", "#5b8c3e", "#7fb7cf", "#9467bd", "#b5446e"), strict=True)
+)
+MARKERS = dict(zip(MODELS, "osDv^x+*", strict=True))
 
 
 def main(batch: int = 10, dtype: str = "bfloat16", results: Path = RESULTS, out: Path = RESULTS) -> None:
