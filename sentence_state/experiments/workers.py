@@ -8,6 +8,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +68,29 @@ def unfinished(runs: Sequence[Run], store: Store) -> list[Run]:
 
 
 def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) -> None:
-    """`jobs` processes that share nothing but the folder; each GPU gets its share of them."""
+    """`jobs` processes that share nothing but the folder; each GPU gets its share of them. What dies is replaced, up to
+    `jobs` times in all."""
     context = multiprocessing.get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    workers = []
-    for number in range(jobs):
+
+    def start(number: int) -> BaseProcess:
         place = replace(crew.place, device=device_of(crew.place.device, crew.local_rank + number))
-        workers.append(context.Process(target=work_as_process, args=(list(runs), folder, place, threads)))
-    for worker in workers:
+        worker = context.Process(target=work_as_process, args=(list(runs), folder, place, threads))
         worker.start()
+        return worker
+
+    workers, replacements = {number: start(number) for number in range(jobs)}, jobs
     try:
-        for worker in workers:
-            worker.join()
+        while workers:
+            ended = connection.wait([worker.sentinel for worker in workers.values()])
+            for number, worker in [(n, worker) for n, worker in workers.items() if worker.sentinel in ended]:
+                worker.join()
+                del workers[number]
+                if worker.exitcode and replacements:
+                    time.sleep(POLL)  # what it died of may pass
+                    workers[number], replacements = start(number), replacements - 1
     except BaseException:
-        for worker in workers:
+        for worker in workers.values():
             worker.terminate()
         raise
 

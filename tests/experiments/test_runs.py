@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentence_state.experiments import workers
 from sentence_state.experiments.experiment import Plan, shrink
 from sentence_state.experiments.material import Data, Place
 from sentence_state.experiments.measurements import Measurement
 from sentence_state.experiments.outcomes import score_of, unpack_counts
 from sentence_state.experiments.runs import Run, execute, satisfies
 from sentence_state.experiments.store import Store
-from sentence_state.experiments.workers import Crew, device_of, leave_group, measure_all, run_all
+from sentence_state.experiments.workers import Crew, device_of, leave_group, measure_all, run_all, work_as_process
 from sentence_state.models import ModelConfig
 from sentence_state.training import TrainingConfig
 
@@ -114,6 +115,23 @@ def test_finished_runs_are_never_repeated_and_all_jobs_share_the_work(tmp_path, 
     assert Counter(keys) == {run.key(): 1 for run in runs}
     assert not list((tmp_path / "claims").iterdir())
     assert "4 runs, 2 of them finished before" in capfd.readouterr().out
+
+
+def dies_at_first(runs, folder, place, threads):
+    """A worker that finds no GPU, say, and finds it later."""
+    try:
+        (folder / "died").touch(exist_ok=False)
+    except FileExistsError:
+        work_as_process(runs, folder, place, threads)
+    else:
+        os._exit(1)
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "work_as_process", dies_at_first)
+    monkeypatch.setattr(workers, "POLL", 0.01)
+    assert run_all([small_run(seed=seed) for seed in range(2)], tmp_path, Crew(jobs=2)) == []
+    assert (tmp_path / "died").exists()
 
 
 def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path):
