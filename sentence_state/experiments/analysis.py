@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .classification import table_4
 from .document import Section, Table
 from .drawing import Curve, Panel, draw
-from .experiment import Experiment, Plan, Row
+from .experiment import Experiment, Plan, Row, has_settings
 from .labelling import table_7
 from .measurements import GROUPS, Measurement
 from .outcomes import score_of, unpack
@@ -100,7 +100,8 @@ def section_5(plan: Plan, records: Records) -> Section:
 
 def memory(plan: Plan) -> list[Measurement]:
     """Memory of a training step on MR dev."""
-    models = tuple((encoder, plan.model(encoder, "mr")) for encoder in MEMORY)
+    known = [encoder for encoder in MEMORY if has_settings(plan.settings[0], encoder, "mr")]
+    models = tuple((encoder, plan.model(encoder, "mr")) for encoder in known)
     return [plan.quick(Measurement("memory", (plan.data("mr"),), models))]
 
 
@@ -119,6 +120,7 @@ def section_memory(plan: Plan, records: Records) -> Section:
             f"{used[encoder] / used['BiLSTM']:.2f}",
         )
         for encoder, printed in MEMORY.items()
+        if encoder in used
     ]
     columns = ("model", "paper, MB", "paper, of BiLSTM", "ours, MB", "ours, of BiLSTM")
     section.tables.append(Table(columns, tuple(rows)))

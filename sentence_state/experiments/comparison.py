@@ -119,8 +119,10 @@ def clean_score(summary: Summary) -> str:
 
 
 def repeated_in(summary: Summary) -> list[int]:
-    """Places of the test sentences that stand in train."""
-    return list(summary.records[0].get("test", {}).get("in_train", [])) if summary.records else []
+    """Places of the test sentences that stand in train; none where the scores are those of dev."""
+    if summary.split != "test" or not summary.records:
+        return []
+    return list(summary.records[0]["test"].get("in_train", []))
 
 
 def shown_clean(scores: NDArray[np.float64]) -> str:

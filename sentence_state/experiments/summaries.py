@@ -26,6 +26,7 @@ class Summary:
     counts: NDArray[np.int64] | None
     records: tuple[dict[str, Any], ...]
     metric: str = ""
+    split: str = "test"
 
     @property
     def seeds(self) -> list[int]:
@@ -62,7 +63,7 @@ def summarise_row(row: Row, split: str, records: Records) -> Summary:
     counts = [unpack_counts(record[split]["counts"]) for record in found]
     scores = np.array([100 * record[split]["score"] for record in found])
     metric = found[0][split]["metric"] if found else ""
-    return Summary(row, scores, np.stack(counts) if counts else None, found, metric)
+    return Summary(row, scores, np.stack(counts) if counts else None, found, metric, split)
 
 
 def measured(measurement: Measurement, records: Records) -> dict[str, Any] | None:

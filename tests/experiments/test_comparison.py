@@ -71,6 +71,16 @@ def test_sets_are_averaged_with_and_without_the_sentences_that_stand_in_train():
     assert cells["DVD", "S-LSTM"]["without repeats"] == ""
 
 
+def test_dev_scores_have_nothing_to_do_with_what_of_test_stands_in_train():
+    rows = (row("S-LSTM"),)
+    records = {run.key(): line(run, [1, 0, 1, 1, 0], in_train=[4]) for run in rows[0].runs}
+    for record in records.values():
+        record["dev"] = line(rows[0].runs[0], [1, 1, 0])["test"]
+    table = compare(Experiment("t", "T", "dev", rows), records).tables[0]
+    assert table.columns == ("model", "ours", "seeds")
+    assert table.rows == (("S-LSTM", "66.67 ± 0.00", "2"),)
+
+
 def test_an_average_over_sets_takes_the_seeds_that_all_of_them_have():
     finished = {"fdu/books": {0: 2, 1: 4}, "fdu/dvd": {1: 0, 2: 4}}  # seed -> right of four; other seeds failed
     rows, records = [], {}
