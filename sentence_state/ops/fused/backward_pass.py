@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import triton
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -15,7 +14,19 @@ from .first import add_start_gradient
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns
 from .packing import unpack
-from .plan import BACKWARD_TILE, FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import (
+    BACKWARD_TILE,
+    FORWARD_TILE,
+    Beside,
+    Options,
+    Saved,
+    Tiling,
+    blank,
+    groups,
+    of_group,
+    parts_of,
+    rows_of_dropout,
+)
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
@@ -124,6 +135,7 @@ def backward_of_group(
     products, h_steps = P.unbind(), h.unbind()
     tiling, forwards = Tiling.of(N, max(Hp, dx_row), *BACKWARD_TILE), Tiling.of(N, Hp, *FORWARD_TILE)
     partial, counter = tiling.sums(x, B, 9, Hp)
+    c_0, launch = packed.c_0, tiling.launch()
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -134,7 +146,7 @@ def backward_of_group(
     def multiply(t: int, place: int, steps: int) -> None:
         """What the word products of the steps t, t+1, .. are made of, and the products, with U x, if they were not
         kept."""
-        gather_neighbours[(triton.cdiv(N, 32), triton.cdiv(Hp, 64), steps * B)](
+        gather_neighbours[(parts_of(N, 32), parts_of(Hp, 64), steps * B)](
             h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0],
             xi[place],
             lengths,
@@ -200,7 +212,7 @@ def backward_of_group(
             Q[t],
             dQ[t],
             state(t - 1)[1] if t else xi,
-            packed.c_0,
+            c_0,
             c_g[t],
             c_g[t + 1],
             log_z[t],
@@ -229,7 +241,7 @@ def backward_of_group(
             FAST=x.dtype.itemsize == 2,
             DROP=dropping and not last,
             RAGGED=ragged,
-            **tiling.launch(),
+            **launch,
         )
         with beside():
             torch.mm(dQ[t], packed.sentence, out=dgh)

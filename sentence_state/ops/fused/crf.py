@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 
 from .crf_kernels import (
@@ -15,6 +14,7 @@ from .crf_kernels import (
     shared_pairs_kernel,
     viterbi_kernel,
 )
+from .plan import parts_of, power_of_2
 
 GROUP = 32  # sentences whose counts one program adds up
 LEAST_TILE = 16
@@ -47,11 +47,11 @@ def expected_counts(
 def shared_pairs(transition: Tensor, lengths: Tensor, alphas: Tensor, labels: Tensor) -> Tensor:
     """Pair marginals of all sentences, from those of their labels -> (1, N, K, K)."""
     B, N, K = alphas.shape
-    tile, columns, groups = tile_of(K), LEAST_TILE, triton.cdiv(B, GROUP)
+    tile, columns, groups = tile_of(K), LEAST_TILE, parts_of(B, GROUP)
     partial = alphas.new_empty(groups, N, K, K)
     launch(
         shared_pairs_kernel,
-        (N, triton.cdiv(K, columns), groups),
+        (N, parts_of(K, columns), groups),
         [transition, lengths, alphas, labels, partial],
         *(B, N, K, transition.stride(1)),
         GROUP=GROUP,
@@ -114,4 +114,4 @@ def read_transition(transition: Tensor) -> tuple[Tensor, dict[str, Any]]:
 
 
 def tile_of(K: int) -> int:
-    return max(LEAST_TILE, int(triton.next_power_of_2(K)))
+    return max(LEAST_TILE, power_of_2(K))

@@ -9,6 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .layout import BLOCKS, Packed
+from .plan import power_of_2
 
 ROWS, SENTENCES = 16, 32  # of W for one program; read at once
 
@@ -103,7 +104,7 @@ def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
     """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
     first = packed.words.new_empty(BLOCKS * Hp, 3)
-    programs, columns = max(BLOCKS * Hp // ROWS, len(gh)), triton.next_power_of_2(Hp)
+    programs, columns = max(BLOCKS * Hp // ROWS, len(gh)), power_of_2(Hp)
     begin[(programs,)](
         packed.words, packed.h_0, packed.c_0, first, gh, c_g, len(gh), Hp, width, ROWS=ROWS, COLUMNS=columns
     )
@@ -115,7 +116,7 @@ def add_start_gradient(
 ) -> None:
     """From the gradients of the first step's products, to W and h_0. dP: (M, 8 Hp), dQ: (B, 10 Hp), dgh: (B, 2 Hp)."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
-    programs, columns = BLOCKS * Hp // ROWS, triton.next_power_of_2(Hp)
+    programs, columns = BLOCKS * Hp // ROWS, power_of_2(Hp)
     d_h_0 = gradients.words.new_empty(programs, Hp)
     begin_gradient[(programs,)](
         dP,

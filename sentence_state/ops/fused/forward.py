@@ -123,12 +123,9 @@ def forward_step(
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(i, l), tl.maximum(f, r)), s)
             i, l, f, r, s = i - most, l - most, f - most, r - most, s - most
-        i, l, f = (
-            exp2(score(i, SHARP, FAST), FAST),
-            exp2(score(l, SHARP, FAST), FAST),
-            exp2(score(f, SHARP, FAST), FAST),
-        )
-        r, s = exp2(score(r, SHARP, FAST), FAST), exp2(score(s, SHARP, FAST), FAST)
+        i, l = exp2(score(i, SHARP, FAST), FAST), exp2(score(l, SHARP, FAST), FAST)
+        f, r = exp2(score(f, SHARP, FAST), FAST), exp2(score(r, SHARP, FAST), FAST)
+        s = exp2(score(s, SHARP, FAST), FAST)
         u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         u = tanh(u, FAST)
         new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) * reciprocal(i + l + f + r + s, FAST)

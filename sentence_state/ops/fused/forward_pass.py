@@ -43,21 +43,21 @@ def forward(
         h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
         spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
         cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
-        products = x.new_empty(2, m, BLOCKS * Hp)
-        if options.kept_products:
-            products = products_kept[options.kept_products * rows.start : options.kept_products * rows.stop]
-            products = products.view(-1, m, BLOCKS * Hp)
+        if kept := options.kept_products:
+            products = products_kept[kept * rows.start : kept * rows.stop].view(kept, m, BLOCKS * Hp)
+        else:
+            products = x.new_empty(2, m, BLOCKS * Hp)
         x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t(), out=products[0])
         xi = x.new_zeros(m, 3 * Hp)
         partial, counter = tiling.sums(x, b, 4, Hp)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
-        W, sentence = packed.W.t(), packed.sentence.t()
+        W, sentence, bias, c_0, launch = packed.W.t(), packed.sentence.t(), packed.b, packed.c_0, tiling.launch()
         for t in range(T):
             last = t == T - 1
             with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
             with beside():
-                torch.addmm(packed.b, gh_steps[t], sentence, out=Q_steps[t])
+                torch.addmm(bias, gh_steps[t], sentence, out=Q_steps[t])
             product = x_term  # not read in the first step
             if t and with_words:
                 product = torch.mm(xi, W, out=products[t if options.keep_products else 1])
@@ -70,7 +70,7 @@ def forward(
                 x_term,
                 Q_steps[t],
                 cells[t - 1] if t else xi,
-                packed.c_0,
+                c_0,
                 c_g_steps[t],
                 xi if last else cells[t],
                 words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
@@ -98,7 +98,7 @@ def forward(
                 FAST=x.dtype.itemsize == 2,
                 DROP=drop_h is not None and not last,
                 RAGGED=lengths is not None,
-                **tiling.launch(),
+                **launch,
             )
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..equations import Weights
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, padded
+from .plan import power_of_2
 
 
 @triton.jit
@@ -83,7 +84,7 @@ def copy_weights(
 def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
     H, D = len(weights.h_0), weights.U.shape[1]
     Hp, Dp = padded(H), padded(D)
-    width = triton.next_power_of_2(max(Hp, Dp))
+    width = power_of_2(max(Hp, Dp))
     copy_weights[(52 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
 
 

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -31,7 +30,7 @@ class Options(NamedTuple):
     @property
     def kept_steps(self) -> int:
         """Steps 0, keep, 2 keep, .. of all but the last."""
-        return -(-(self.num_steps - 1) // self.keep) if self.keep else 0
+        return parts_of(self.num_steps - 1, self.keep) if self.keep else 0
 
     @property
     def full_steps(self) -> int:
@@ -71,17 +70,17 @@ class Tiling(NamedTuple):
 
     @classmethod
     def of(cls, N: int, columns: int, rows: int, warps: int) -> Tiling:
-        fewer = min(rows, triton.next_power_of_2(N))
-        return cls(fewer, max(1, warps * fewer // rows), triton.cdiv(N, fewer), triton.cdiv(columns, UNITS))
+        fewer = min(rows, power_of_2(N))
+        return cls(fewer, max(1, warps * fewer // rows), parts_of(N, fewer), parts_of(columns, UNITS))
 
     @property
     def parts(self) -> int:
         """Tiles of a section; there are no more sections than that."""
-        return max(16, int(triton.next_power_of_2(math.ceil(self.tiles**0.5))))
+        return max(16, power_of_2(math.ceil(self.tiles**0.5)))
 
     @property
     def sections(self) -> int:
-        return -(-self.tiles // self.parts)
+        return parts_of(self.tiles, self.parts)
 
     def sums(self, x: Tensor, B: int, number: int, Hp: int) -> tuple[Tensor, Tensor]:
         """Places for the sums of tiles, then of sections; and counters, zero before and after each step."""
@@ -90,6 +89,16 @@ class Tiling(NamedTuple):
 
     def launch(self) -> dict[str, int]:
         return {"ROWS": self.rows, "UNITS": UNITS, "PARTS": self.parts, "num_warps": self.warps}
+
+
+def power_of_2(least: int) -> int:
+    """The next one. Triton's own function takes microseconds a call, several for every launch."""
+    return 1 << (least - 1).bit_length()
+
+
+def parts_of(whole: int, size: int) -> int:
+    """How many of this size, the last one perhaps in part."""
+    return -(-whole // size)
 
 
 class Beside:
@@ -124,7 +133,7 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
 def groups(B: int, N: int, Hp: int, keep: int) -> list[slice]:
     """Slices of the batch, of nearly equal size; all of it where nothing is kept, if kernels can count the products."""
     number = max(round(B * N / GROUP_ROWS[keep - 1]) if keep else 1, math.ceil(B * N * BLOCKS * Hp / 2**31))
-    size = -(-B // min(B, max(1, number)))
+    size = parts_of(B, min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
 
