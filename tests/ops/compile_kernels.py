@@ -30,7 +30,7 @@ def compile_instead(kernel, *args, grid, warmup, num_warps=4, **options):
     types = {name: describe(values[name]) for name in kernel.arg_names if name not in constants}
     key = (kernel.fn.__name__, num_warps, *types.items(), *constants.items())
     if key not in compiled:
-        old = triton.__version__ < "3.3"  # whose signatures leave constants out
+        old = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 3)  # whose signatures leave constants out
         signature = types if old else {name: types.get(name, "constexpr") for name in kernel.arg_names}
         found = triton.compile(ASTSource(kernel, signature, constants), HOPPER, {"num_warps": num_warps})
         compiled[key] = found.asm["ptx"]

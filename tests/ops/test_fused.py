@@ -104,6 +104,14 @@ def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
 
 
+def test_no_group_has_more_products_than_kernels_can_count():
+    for keep in (0, 1, 2):
+        found = plan.groups(1000, 1000, 304, keep)
+        assert [group.start for group in found[1:]] == [group.stop for group in found[:-1]]
+        assert (found[0].start, found[-1].stop) == (0, 1000)
+        assert max(group.stop - group.start for group in found) * 1000 * 8 * 304 < 2**31
+
+
 @pytest.mark.parametrize(
     ("num_steps", "need_words", "need_sentence"),
     [(1, True, True), (2, True, True), (3, False, True), (4, True, True), (4, False, True), (5, True, False)],
