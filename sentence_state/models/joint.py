@@ -15,7 +15,7 @@ from ..data.predictions import span_predictions
 from ..encoders import Encoding
 from ..heads import CRF, Classifier
 from .config import ModelConfig
-from .heads import allowed_tags, best_labels, best_tags, label_predictions, tag_scores, tagging_loss
+from .heads import allowed_tags, best_labels, best_tags, divergence, label_predictions, tag_scores, tagging_loss
 from .model import Decoded, Model, Prediction
 
 
@@ -39,11 +39,20 @@ class JointModel(Model):
         encoding = encoding or self.encode(batch, sentence=self.classifier.needs[1])
         return self.classifier(*encoding, batch.lengths), encoding.words
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
+        logits, loss = self.read(batch)
+        if consistency:
+            again, loss_again = self.read(batch)
+            loss = (loss + loss_again) / 2 + consistency * divergence(logits, again).mean()
+        return loss
+
+    def read(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The logits and the sum of both losses."""
         if batch.label_ids is None:
             raise ValueError("loss needs batch.label_ids, got None")
         logits, words = self(batch)
-        return F.cross_entropy(logits.float(), batch.label_ids) + tagging_loss(self.crf, words, batch).mean()
+        logits = logits.float()
+        return logits, F.cross_entropy(logits, batch.label_ids) + tagging_loss(self.crf, words, batch).mean()
 
     def decode(self, batch: Batch) -> Decoded:
         logits, words = self(batch)

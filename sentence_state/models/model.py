@@ -103,8 +103,12 @@ class Model(nn.Module):
 
     # ---- what a training loop needs -------------------------------------------------------------
 
-    def loss(self, batch: Batch) -> Tensor:
-        """The mean over the sentences of -log P(targets)."""
+    def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
+        """The mean over the sentences of -log P(targets).
+
+        consistency: weight of the divergence between the labels' probabilities in two readings of the batch, which
+        differ by their dropout; 0: it is read once.
+        """
         raise NotImplementedError
 
     def decode(self, batch: Batch) -> Decoded:

@@ -35,7 +35,9 @@ class SequenceTagger(Model):
         """Word states (B, N, H), <s> and </s> among them."""
         return (encoding or self.encode(batch, sentence=False)).words
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
+        if consistency:
+            raise ValueError(f"consistency compares labels of texts, a tagger has none; got {consistency}")
         return tagging_loss(self.crf, self(batch), batch).mean()
 
     def decode(self, batch: Batch) -> Decoded:

@@ -14,7 +14,7 @@ from ..data.indexing import Vocabularies
 from ..encoders import Encoding
 from ..heads import Classifier
 from .config import ModelConfig
-from .heads import best_labels, label_predictions
+from .heads import best_labels, divergence, label_predictions
 from .model import Decoded, Model, Prediction
 
 
@@ -37,10 +37,15 @@ class TextClassifier(Model):
         logits: Tensor = self.classifier(*encoding, batch.lengths)
         return logits
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
         if batch.label_ids is None:
             raise ValueError("loss needs batch.label_ids, got None")
-        return F.cross_entropy(self(batch).float(), batch.label_ids)
+        logits = self(batch).float()
+        loss = F.cross_entropy(logits, batch.label_ids)
+        if consistency:
+            again = self(batch).float()
+            loss = (loss + F.cross_entropy(again, batch.label_ids)) / 2 + consistency * divergence(logits, again).mean()
+        return loss
 
     def decode(self, batch: Batch) -> Decoded:
         return Decoded(labels=best_labels(self(batch), self.labels))

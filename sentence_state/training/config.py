@@ -32,6 +32,9 @@ class TrainingConfig:
     """Norm to which longer gradients are shortened; 0: none."""
     l2: float = 0.001
     """The loss gets l2 / 2 |theta|^2, theta being all weight matrices but the word vectors; no biases."""
+    consistency: float = 0.0
+    """Classifiers and joint models: each batch is read twice, with other dropout, and the loss gets this times the
+    divergence of the two answers (R-Drop); 0: it is read once."""
     averaging: float = 0.0
     """Share of the old average that each step keeps, such as 0.999: the exponential average of the weights is evaluated
     and kept instead of the weights; 0: no average."""
@@ -55,7 +58,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "micro_batches"):
             check_size(name, getattr(self, name))
-        for name in ("patience", "clip", "l2", "word_rate", "checkpoint_seconds", "seed"):
+        for name in ("patience", "clip", "l2", "word_rate", "consistency", "checkpoint_seconds", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         for name in ("learning_rate", "decay"):
