@@ -15,7 +15,7 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import backward_pass, plan
+from sentence_state.ops.fused import backward_pass, forward_pass, plan
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -102,6 +102,14 @@ def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
     monkeypatch.setattr(plan, "GROUP_ROWS", (11, 11))
     monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 20)
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
+
+
+@pytest.mark.parametrize("memory", ["low", "normal", "high"])
+@pytest.mark.parametrize("need_words", [False, True])
+def test_the_product_of_many_rows_in_two_parts_gives_the_same(monkeypatch, need_words, memory):
+    for module in (forward_pass, backward_pass):
+        monkeypatch.setattr(module, "SPLIT_ROWS", 1)
+    assert_equal(random_case(3, 5, 4, 5, 4, "sharp", True, True), FLOAT32, need_words, memory=memory)
 
 
 def test_no_group_has_more_products_than_kernels_can_count():

@@ -64,18 +64,18 @@ def _(x: Tensor, *arguments: Any) -> list[Tensor]:
     outputs = [x.new_empty(B if options.need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
     if not options.keep:
         return outputs
-    kept = options.kept_steps
+    kept, width = options.kept_steps, 3 * Hp + padded(D)
     return outputs + list(
         Saved(
             first=x.new_empty(BLOCKS * Hp, 3),
-            h=x.new_empty(kept * M, Hp),
+            h=x.new_empty(kept * M, width if options.keep_products else Hp),
             c=x.new_empty(kept * M, Hp),
             products=x.new_empty(options.kept_products * M, BLOCKS * Hp),
             c_g=x.new_empty(T + 1, B, Hp, dtype=torch.float32),
             gh=x.new_empty(T + 1, B, 2 * Hp),
             Q=x.new_empty(T, B, NODE_BLOCKS * Hp),
             log_z=x.new_empty(T, B, Hp, dtype=torch.float32),
-            words=x.new_empty(BLOCKS * Hp, 3 * Hp + padded(D)),
+            words=x.new_empty(BLOCKS * Hp, width),
             sentence=x.new_empty(NODE_BLOCKS * Hp, 2 * Hp),
             vectors=x.new_empty(VECTORS, Hp),
         )

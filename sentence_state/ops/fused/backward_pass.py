@@ -12,17 +12,19 @@ from torch.nn import functional as F
 from .backward import backward_step, gather_neighbours
 from .first import add_start_gradient
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns
+from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_last_columns
 from .packing import unpack
 from .plan import (
     BACKWARD_TILE,
     FORWARD_TILE,
+    SPLIT_ROWS,
     Beside,
     Options,
     Saved,
     Tiling,
     blank,
     groups,
+    multiply,
     of_group,
     parts_of,
     rows_of_dropout,
@@ -68,7 +70,7 @@ def backward(
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
         K, kept = options.kept_steps, options.kept_products
         kept_products = s.products[kept * rows.start : kept * rows.stop].view(kept, len(dh_group), s.products.shape[1])
-        h, c = (kept[K * rows.start : K * rows.stop].view(K, len(dh_group), Hp) for kept in (s.h, s.c))
+        h, c = (of[K * rows.start : K * rows.stop].view(K, len(dh_group), of.shape[1]) for of in (s.h, s.c))
         backward_of_group(
             dh_group,
             dg[group],
@@ -128,14 +130,16 @@ def backward_of_group(
     x_rows = pad_columns(x.flatten(0, 1))
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
-    xi = x.new_empty(chunk, M, width)
-    xi[:, :, 3 * Hp :] = x_rows
+    xi = x.new_empty(0 if kept_products else chunk, M, width)
+    put_last_columns(xi, x_rows)
     dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
     dx, dx_row = torch.zeros_like(x_rows), x_rows.shape[1]
     products, h_steps = P.unbind(), h.unbind()
     tiling, forwards = Tiling.of(N, max(Hp, dx_row), *BACKWARD_TILE), Tiling.of(N, Hp, *FORWARD_TILE)
     partial, counter = tiling.sums(x, B, 9, Hp)
-    c_0, launch = packed.c_0, tiling.launch()
+    words, U_f, c_0, launch = packed.words.t(), packed.U_f.t(), packed.c_0, tiling.launch()
+    gates, split = 7 * Hp, M >= SPLIT_ROWS
+    dh_own = x.new_empty(M if split else 0, Hp)
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -143,9 +147,8 @@ def backward_of_group(
         """h and c after step t: kept, or what was computed again last."""
         return (h_steps[t // keep], c[t // keep]) if t % keep == 0 else (h_again[0], c_again[0])
 
-    def multiply(t: int, place: int, steps: int) -> None:
-        """What the word products of the steps t, t+1, .. are made of, and the products, with U x, if they were not
-        kept."""
+    def recompute(t: int, place: int, steps: int) -> None:
+        """What the word products of the steps t, t+1, .. are made of, and the products, with U x."""
         gather_neighbours[(parts_of(N, 32), parts_of(Hp, 64), steps * B)](
             h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0],
             xi[place],
@@ -158,9 +161,10 @@ def backward_of_group(
             ROWS=32,
             UNITS=64,
         )
-        if not kept_products:
-            rows = slice(place, place + steps)
-            torch.mm(xi[rows].view(-1, width), packed.words.t(), out=P[rows].view(-1, BLOCKS * Hp))
+        rows = slice(place, place + steps)
+        product = P[rows].view(-1, BLOCKS * Hp)
+        multiply(xi[rows].view(-1, width), words, U_f, product, beside if split else None)
+        beside.join()
 
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
@@ -174,7 +178,7 @@ def backward_of_group(
             c_g[t],
             c_again[0],
             h_again[0],
-            xi,
+            P[0],
             d_c_g,
             dgh,
             d_c_g,
@@ -186,6 +190,7 @@ def backward_of_group(
             Hp,
             BLOCKS * Hp,
             Hp,
+            width,
             forwards.tiles,
             FIRST=False,
             LAST=False,
@@ -211,12 +216,13 @@ def backward_of_group(
             product if x_term is None else x_term,
             Q[t],
             dQ[t],
-            state(t - 1)[1] if t else xi,
+            state(t - 1)[1] if t else product,
             c_0,
             c_g[t],
             c_g[t + 1],
             log_z[t],
             dh if last else dxi,
+            dh_own if split else dxi,
             dx,
             dc[(t + 1) % 2],
             dc[t % 2],
@@ -237,6 +243,7 @@ def backward_of_group(
             NEED_WORDS=options.need_words or not last,
             NEED_SENTENCE=options.need_sentence or not last,
             X_TERM=x_term is not None,
+            OWN=split and t < full_steps,
             SHARP=options.sharp,
             FAST=x.dtype.itemsize == 2,
             DROP=dropping and not last,
@@ -248,9 +255,11 @@ def backward_of_group(
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h
         if (T - 2) % keep:
-            multiply(T - 2, 0, 1)
+            recompute(T - 2, 0, 1)
             advance(T - 2)
         h_before = state(T - 2)[0]
+        if kept_products:
+            h_before = h_before[:, Hp : 2 * Hp]
         product = torch.mm(h_before, packed.U_f.t())
         step(T - 1, product, product)
         dxi.zero_()
@@ -261,29 +270,44 @@ def backward_of_group(
     while top > 0:  # steps top, top-1, .. low; the state before step low was kept
         low = max(1, top - chunk + 1) if keep == 1 else top - (top - 1) % 2
         steps = top - low + 1
-        if keep == 1:
-            multiply(low, 0, steps)
+        rows = xi[:steps]
+        if kept_products:
+            rows = h[low - 1 : top]
+        elif keep == 1:
+            recompute(low, 0, steps)
         else:
-            multiply(low, 0, 1)
+            recompute(low, 0, 1)
             if steps == 2:
                 advance(low)
-                multiply(top, 1, 1)
+                recompute(top, 1, 1)
         for t in range(top, low - 1, -1):
             gradient = products[t - low]
             if kept_products:
-                step(t, kept_products[t], gradient, kept_products[0])
+                step(t, kept_products[t], gradient)
             else:
                 step(t, gradient, gradient)
-            torch.mm(gradient, packed.words, out=dxi)
+            if split:
+                with beside():
+                    dq = gradient[:, gates:]
+                    torch.mm(dq, packed.U_f, out=dh_own)
+                    add_product(gradients.U_f, dq.t(), rows[t - low, :, Hp : 2 * Hp])
+                torch.mm(gradient[:, :gates], packed.words[:gates], out=dxi)
+            else:
+                torch.mm(gradient, packed.words, out=dxi)
             beside.join()
-        add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), xi[:steps].view(-1, width))
+        dP, of_words = P[:steps].view(-1, BLOCKS * Hp), gradients.words
+        if split:
+            dP, of_words = dP[:, :gates], of_words[:gates]
+        add_product(of_words, dP.t(), rows.view(-1, width))
         top = low - 1
     if full_steps >= 0:
         gradient = products[0]
-        x_term = kept_products[0] if kept_products else torch.mm(x_rows, packed.U.t(), out=gradient)
+        x_term = kept_products[0] if kept_products else gradient
+        if not kept_products:
+            torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
         step(0, x_term, gradient, x_term)
-        dx.addmm_(gradient, packed.U)
-        add_product(gradients.U, gradient.t(), x_rows)
+        dx.addmm_(gradient[:, :gates], packed.U)
+        add_product(gradients.U, gradient[:, :gates].t(), x_rows)
     else:  # a single step without words
         gradient = x.new_zeros(M, Hp)
         step(0, gradient, gradient)

@@ -61,7 +61,7 @@ def forward_step(
     cg_in,  # (B, Hp) float32
     c_out,  # (M, Hp)
     h_out,  # (M, h_row)
-    xi_out,  # (M, 3, Hp) each h in the three places where the next product reads it, if STORE_XI
+    xi_out,  # (M, xi_row) each h in the three places where the next product reads it, if STORE_XI
     cg_out,  # (B, Hp) float32
     gh_out,  # (B, 2, Hp) g and the mean h
     log_z,  # (B, Hp) float32: logarithm to base 2 of the sum in Eq. 3's softmax
@@ -74,6 +74,7 @@ def forward_step(
     Hp,
     p_row,
     h_row,
+    xi_row,
     TILES,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
@@ -140,10 +141,13 @@ def forward_step(
         if not LAST:
             tl.store(c_out + m[:, None] * Hp + units[None, :], new_c, mask=inside)
         if STORE_XI:
-            place = xi_out + m[:, None] * (3 * Hp) + units[None, :]
+            place = xi_out + m[:, None] * xi_row + units[None, :]
+            is_first, is_last = inside & (rows == 0)[:, None], inside & (rows == n - 1)[:, None]
             tl.store(place + Hp, h, mask=inside)
-            tl.store(place + 3 * Hp, h, mask=inside & (rows + 1 < n)[:, None])  # left of the next word
-            tl.store(place - Hp, h, mask=inside & (rows > 0)[:, None])  # right of the word before
+            tl.store(place + xi_row, h, mask=inside & (rows + 1 < n)[:, None])  # left of the next word
+            tl.store(place - xi_row + 2 * Hp, h, mask=inside & (rows > 0)[:, None])  # right of the word before
+            tl.store(place, tl.zeros([ROWS, UNITS], tl.float32), mask=is_first)
+            tl.store(place + 2 * Hp, tl.zeros([ROWS, UNITS], tl.float32), mask=is_last)
 
     if NEED_SENTENCE:
         q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)

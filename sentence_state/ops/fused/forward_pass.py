@@ -1,6 +1,6 @@
 """The forward pass over all steps: buffers, cuBLAS's products and the kernel between them, in order. For the backward
-pass it keeps h and c of every step, or of every second one, the small tensors of the sentence, and the products if it
-is told to."""
+pass it keeps h and c of every step, or of every second one, the small tensors of the sentence, and if it is told to
+the products and their left factors, of which h is a part."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from torch import Tensor
 from ..equations import Weights
 from .first import start
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded
+from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_last_columns
 from .packing import pack
-from .plan import FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import (
+    FORWARD_TILE,
+    SPLIT_ROWS,
+    Beside,
+    Options,
+    Saved,
+    Tiling,
+    blank,
+    groups,
+    multiply,
+    of_group,
+    rows_of_dropout,
+)
 
 
 def forward(
@@ -29,7 +41,8 @@ def forward(
     Hp = padded(H)
     packed = pack(weights, x.dtype)
     words = blank(x, lengths)(M if options.need_words else 0, H)
-    h_kept, c_kept = blank(x, lengths)(K * M, Hp), x.new_empty(K * M, Hp)
+    width = packed.words.shape[1] if options.keep_products else Hp
+    h_kept, c_kept = blank(x, lengths)(K * M, width), x.new_empty(K * M, Hp)
     products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T + 1, B, 2 * Hp)
@@ -40,41 +53,50 @@ def forward(
     for group in groups(B, N, Hp, keep):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
-        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, Hp) for kept in (h_kept, c_kept))
+        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, kept.shape[1]) for kept in (h_kept, c_kept))
         spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
         cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
         if kept := options.kept_products:
             products = products_kept[kept * rows.start : kept * rows.stop].view(kept, m, BLOCKS * Hp)
         else:
             products = x.new_empty(2, m, BLOCKS * Hp)
-        x_term = torch.mm(pad_columns(x[group].flatten(0, 1)), packed.U.t(), out=products[0])
-        xi = x.new_zeros(m, 3 * Hp)
+        x_rows = pad_columns(x[group].flatten(0, 1))
+        x_term, gates, split = products[0], 7 * Hp, m >= SPLIT_ROWS
+        torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
+        if options.keep_products:
+            put_last_columns(h_steps, x_rows)
+            xi_steps, W = list(h_steps.unbind()), packed.words.t()
+        else:
+            xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
         partial, counter = tiling.sums(x, b, 4, Hp)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
-        W, sentence, bias, c_0, launch = packed.W.t(), packed.sentence.t(), packed.b, packed.c_0, tiling.launch()
+        sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0
+        launch = tiling.launch()
         for t in range(T):
             last = t == T - 1
+            store_h = keep > 0 and t % keep == 0 and not options.keep_products
             with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
             with beside():
                 torch.addmm(bias, gh_steps[t], sentence, out=Q_steps[t])
             product = x_term  # not read in the first step
             if t and with_words:
-                product = torch.mm(xi, W, out=products[t if options.keep_products else 1])
+                product = products[t if options.keep_products else 1]
+                multiply(xi_steps[t - 1], W, U_f, product, beside if split else None)
             elif t:
-                product = torch.mm(xi[:, Hp : 2 * Hp], packed.U_f.t())
+                product = torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f)
             beside.join()
             forward_step[(tiling.tiles, tiling.unit_blocks, b)](
                 product,
                 first,
                 x_term,
                 Q_steps[t],
-                cells[t - 1] if t else xi,
+                cells[t - 1] if t else x_term,
                 c_0,
                 c_g_steps[t],
-                xi if last else cells[t],
-                words[rows] if last else h_steps[t // keep] if keep and t % keep == 0 else xi,
-                xi,
+                x_term if last else cells[t],
+                words[rows] if last else h_steps[t // keep] if store_h else x_term,
+                x_term if last else xi_steps[t],
                 c_g_steps[t + 1],
                 gh_steps[t + 1],
                 log_z_steps[t],
@@ -86,14 +108,15 @@ def forward(
                 Hp,
                 product.shape[1],
                 H if last else Hp,
+                W.shape[0],
                 tiling.tiles,
                 FIRST=t == 0,
                 LAST=last,
                 NEED_WORDS=with_words,
                 NEED_SENTENCE=with_sentence,
-                STORE_H=last or (keep > 0 and t % keep == 0),
+                STORE_H=last or store_h,
                 STORE_XI=not last,
-                X_TERM=True,
+                X_TERM=t == 0 or not options.keep_products,
                 SHARP=options.sharp,
                 FAST=x.dtype.itemsize == 2,
                 DROP=drop_h is not None and not last,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -31,8 +32,9 @@ class Packed(NamedTuple):
 
     @property
     def U(self) -> Tensor:
-        """(8 Hp, Dp): what meets x; the last block is zero."""
-        return self.words[:, 3 * self.vectors.shape[1] :]
+        """(7 Hp, Dp): what meets x in the word gates."""
+        Hp = self.vectors.shape[1]
+        return self.words[: 7 * Hp, 3 * Hp :]
 
     @property
     def U_f(self) -> Tensor:
@@ -56,6 +58,12 @@ class Packed(NamedTuple):
 
 def padded(size: int) -> int:
     return (size + 15) // 16 * 16
+
+
+def put_last_columns(rows: Tensor, columns: Tensor) -> None:
+    """columns (M, C) -> the last C columns of rows (.., M, R), eight bytes at a time; both start and end there."""
+    wide = columns.view(torch.int64)
+    rows.view(torch.int64)[..., -wide.shape[1] :] = wide
 
 
 def pad_columns(x: Tensor) -> Tensor:

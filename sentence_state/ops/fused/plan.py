@@ -16,7 +16,10 @@ from .layout import BLOCKS
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
 # as large as one group. The second number is for little memory.
 GROUP_ROWS = (16384, 2560)
-UNITS, FORWARD_TILE, BACKWARD_TILE = 32, (8, 2), (8, 2)  # of a program: its units; its rows and warps
+# From this many rows on, U_f h is a product of its own beside the others: within the one product of all blocks, two or
+# three of its four places are zero, an eighth of all work.
+SPLIT_ROWS = 4096
+UNITS, FORWARD_TILE, BACKWARD_TILE = 32, (8, 2), (8, 1)  # of a program: its units; its rows and warps
 
 
 class Options(NamedTuple):
@@ -25,7 +28,7 @@ class Options(NamedTuple):
     need_words: bool
     need_sentence: bool
     keep: int  # h and c of every keep-th step are kept for the backward pass, 1 or 2; 0: nothing is
-    keep_products: bool  # and the word products of every step
+    keep_products: bool  # and the word products of every step, with what they are made of
 
     @property
     def kept_steps(self) -> int:
@@ -47,9 +50,9 @@ class Saved(NamedTuple):
     """What the backward pass reads besides x."""
 
     first: Tensor  # (8 Hp, 3)
-    h: Tensor  # (kept steps M, Hp): for every group of sentences, the steps that are kept
-    c: Tensor  # the same
-    products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi of each full step
+    h: Tensor  # (kept steps M, Hp): for every group the steps that are kept; with products rows [h_left, h, h_right, x]
+    c: Tensor  # (kept steps M, Hp)
+    products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi + U x of each full step
     c_g: Tensor  # (T+1, B, Hp) float32
     gh: Tensor  # (T+1, B, 2 Hp)
     Q: Tensor  # (T, B, 10 Hp)
@@ -108,16 +111,30 @@ class Beside:
     def __init__(self, x: Tensor) -> None:
         capturing = x.is_cuda and torch.cuda.is_current_stream_capturing()
         self.stream = torch.cuda.Stream() if capturing else None
+        self.busy = False
 
     def __call__(self) -> AbstractContextManager[object]:
         if self.stream is None:
             return nullcontext()
         self.stream.wait_stream(torch.cuda.current_stream())
+        self.busy = True
         return torch.cuda.stream(self.stream)
 
     def join(self) -> None:
-        if self.stream is not None:
+        if self.stream is not None and self.busy:  # a graph cannot wait for a stream that it has not met
             torch.cuda.current_stream().wait_stream(self.stream)
+            self.busy = False
+
+
+def multiply(xi: Tensor, W: Tensor, U_f: Tensor, product: Tensor, beside: Beside | None) -> None:
+    """xi W -> product (M, 8 Hp); U_f h, its last block, beside it where told to. W: (3 Hp or more, 8 Hp)."""
+    if beside is None:
+        torch.mm(xi, W, out=product)
+        return
+    Hp = len(U_f)
+    with beside():
+        torch.mm(xi[:, Hp : 2 * Hp], U_f, out=product[:, 7 * Hp :])
+    torch.mm(xi, W[:, : 7 * Hp], out=product[:, : 7 * Hp])
 
 
 def rows_of_dropout(mask: Tensor | None, Hp: int, x: Tensor) -> Tensor:
