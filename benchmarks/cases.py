@@ -16,7 +16,7 @@ from sentence_state.encoders import ENCODERS, Encoder
 
 H, STEPS = 300, 9
 REFERENCE = "S-LSTM, reference"
-MEMORY = {"S-LSTM, little memory": "low", "S-LSTM, much memory": "high"}
+MEMORY = {"S-LSTM, little memory": "low", "S-LSTM, normal memory": "normal"}
 MODELS = ("S-LSTM", "BiLSTM", "2 stacked BiLSTM", "Transformer (N=8)", "CNN", REFERENCE, *MEMORY)
 
 TARGETS = [(10, 24), (10, 256), (10, 1024), (64, 256), (256, 24)]  # batch x words

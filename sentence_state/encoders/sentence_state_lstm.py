@@ -49,7 +49,7 @@ class SentenceStateLSTM(Encoder):
         the mean square of its H changes); 0, the default: all steps. An attribute that may be set at any time.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
     memory: what training keeps for the backward pass, which computes the rest again: "low", "normal" or "high" (on a
-        GPU; elsewhere as "normal").
+        GPU; elsewhere as "normal"); "auto": "high" while that is a gibibyte at most, else "normal".
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
 
@@ -67,7 +67,7 @@ class SentenceStateLSTM(Encoder):
         variant: str = "paper",
         initialisation: str = "glorot",
         bias: bool = True,
-        memory: str = "normal",
+        memory: str = "auto",
         backend: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,

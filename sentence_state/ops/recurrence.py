@@ -23,7 +23,7 @@ from .equations import (
 )
 from .products import is_transformed, linear
 
-MEMORY = ("low", "normal", "high")
+MEMORY = ("auto", "low", "normal", "high")
 BACKENDS = ("auto", "reference", "triton")
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 
@@ -54,13 +54,14 @@ def recurrence(
     need_words: bool = True,
     need_sentence: bool = True,
     backend: str = "auto",
-    memory: str = "normal",
+    memory: str = "auto",
 ) -> State:
     """The state after `num_steps` steps, in the type of x; words or sentence that are not needed are not to be read.
 
     x: (B, N, D), zero at padding; lengths: (B,) or None; kind: "paper" or "sharp" gates;
     dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
-    memory: what is kept for the backward pass, which computes the rest again: "low", "normal" or "high".
+    memory: what is kept for the backward pass, which computes the rest again: "low", "normal", "high"; "auto": "high"
+        up to a gibibyte, then "normal".
     """
     if can_fuse(x, weights, backend):
         from .fused import fused_recurrence  # here, so that Triton is needed only where it can run
@@ -104,7 +105,7 @@ def reference_recurrence(
     dropout: tuple[Tensor, Tensor] | None = None,
     need_words: bool = True,
     need_sentence: bool = True,
-    memory: str = "normal",
+    memory: str = "auto",
 ) -> State:
     """`recurrence` in PyTorch's own operations; words or sentence that are not needed stay one step behind."""
     group = max(1, GROUP_WORDS // x.shape[1]) if x.device.type == "cpu" and not torch.compiler.is_compiling() else 0

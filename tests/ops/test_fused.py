@@ -15,7 +15,8 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import backward_pass, forward_pass, plan
+from sentence_state.ops.fused import autograd, backward_pass, forward_pass, plan
+from sentence_state.ops.fused.layout import put_columns
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -104,12 +105,21 @@ def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
 
 
-@pytest.mark.parametrize("memory", ["low", "normal", "high"])
-@pytest.mark.parametrize("need_words", [False, True])
-def test_the_product_of_many_rows_in_two_parts_gives_the_same(monkeypatch, need_words, memory):
-    for module in (forward_pass, backward_pass):
-        monkeypatch.setattr(module, "SPLIT_ROWS", 1)
-    assert_equal(random_case(3, 5, 4, 5, 4, "sharp", True, True), FLOAT32, need_words, memory=memory)
+@pytest.mark.parametrize("memory", ["normal", "high"])
+def test_the_product_of_many_rows_in_two_parts_gives_the_same(monkeypatch, memory):
+    monkeypatch.setattr(forward_pass, "SPLIT_ROWS", 1)
+    assert_equal(random_case(3, 5, 4, 5, 4, "sharp", True, True), FLOAT32, memory=memory)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_columns_of_any_width_and_place_are_put(dtype):
+    for width, start, columns, offset in [(16, 4, 8, 0), (16, 4, 8, 4), (16, 4, 8, 3), (16, 3, 8, 0), (15, 4, 8, 0)]:
+        rows = torch.randn(2, 3, width).to(dtype)
+        expected = rows.clone()
+        values = torch.randn(3 * columns + offset).to(dtype)[offset:].view(3, columns)
+        expected[..., start : start + columns] = values
+        put_columns(rows, values, start)
+        assert torch.equal(rows, expected)
 
 
 def test_no_group_has_more_products_than_kernels_can_count():
@@ -133,6 +143,19 @@ def test_more_or_less_memory_gives_the_same(monkeypatch, num_steps, need_words, 
     found = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence, memory)
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value)
+
+
+def test_products_are_kept_by_default_while_they_are_few(monkeypatch):
+    case, kept = random_case(2, 3, 4, 5, 3, "paper", False, False), []
+    operator = autograd.recurrence_op
+    monkeypatch.setattr(
+        autograd, "recurrence_op", lambda *arguments: kept.append(arguments[-1]) or operator(*arguments)
+    )
+    bytes_kept = 2 * 3 * (3 * 8 * 16 + 2 * 4 * 16) * 4  # three products, two rows of four parts, all padded to 16
+    for most in (bytes_kept, bytes_kept - 1):
+        monkeypatch.setattr(autograd, "MOST_BYTES", most)
+        outputs_and_gradients(case, torch.float32, "triton", True, True, "auto")
+    assert kept == [True, False]
 
 
 @pytest.mark.parametrize("gates", ["paper", "sharp"])

@@ -20,6 +20,7 @@ OPTIONS = (  # those of plan.Options
     "SymInt num_steps, bool sharp, bool need_words, bool need_sentence, SymInt keep, bool keep_products"
 )
 KEEP = {"low": (2, False), "normal": (1, False), "high": (1, True)}  # the last two options
+MOST_BYTES = 2**30  # that memory="auto" keeps for speed
 
 
 def fused_recurrence(
@@ -36,12 +37,22 @@ def fused_recurrence(
     """`recurrence` of `ops/recurrence.py` for window 1 and one sentence node, in the type of x; c is not kept."""
     drop_h, drop_g = (None, None) if dropout is None else (dropout[0], dropout[1].squeeze(1))
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
+    if memory == "auto":
+        memory = "high" if kept_bytes(x, weights, num_steps) <= MOST_BYTES else "normal"
     keep = KEEP[memory] if differentiable else (0, False)
     options = (num_steps, kind == "sharp", need_words, need_sentence, *keep)
     x, *weights_in_rows = (tensor.contiguous() for tensor in (x, *weights))  # kernels know no strides
     lengths = None if lengths is None else lengths.contiguous()
     h, g, c_g, *_ = recurrence_op(x, *weights_in_rows, lengths, drop_h, drop_g, *options)
     return State(h, h, g[:, None], c_g[:, None])
+
+
+def kept_bytes(x: Tensor, weights: Weights, num_steps: int) -> int:
+    """Of memory="high": the products of all steps, and the rows that they are made of."""
+    B, N, D = x.shape
+    Hp = padded(len(weights.h_0))
+    row = num_steps * BLOCKS * Hp + (num_steps - 1) * (3 * Hp + padded(D))
+    return B * N * row * x.element_size()
 
 
 @torch.library.custom_op(

@@ -63,7 +63,6 @@ def backward_step(
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
     dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right, x]; in the last step (M, dh_row), that of h
-    dh_own,  # (M, Hp) gradient of h through U_f, if it is not in dxi; OWN: whether it is read
     dx,  # (M, dx_row) to which the gradient of x is added; not in the last step
     dc,  # (M, 3, Hp) what the next step gives to each cell; not read in the last step
     dc_out,  # (M, 3, Hp) what this step gives; in the first step that is in dcg
@@ -75,17 +74,16 @@ def backward_step(
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
     N,
-    Hp,
-    dh_row,
-    xi_row,
-    dx_row,
+    Hp: tl.constexpr,
+    dh_row: tl.constexpr,
+    xi_row: tl.constexpr,
+    dx_row: tl.constexpr,
     TILES,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
     X_TERM: tl.constexpr,
-    OWN: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -158,8 +156,6 @@ def backward_step(
         else:
             d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, rows, units, Hp)
             dh = from_neighbours(dxi, xi_row, m, rows, n, units, inside, Hp) + d_mean / n
-            if OWN:
-                dh += tl.load(dh_own + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
             dc_new = from_neighbours(dc, 3 * Hp, m, rows, n, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)

@@ -12,19 +12,17 @@ from torch.nn import functional as F
 from .backward import backward_step, gather_neighbours
 from .first import add_start_gradient
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_last_columns
+from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_columns
 from .packing import unpack
 from .plan import (
     BACKWARD_TILE,
     FORWARD_TILE,
-    SPLIT_ROWS,
     Beside,
     Options,
     Saved,
     Tiling,
     blank,
     groups,
-    multiply,
     of_group,
     parts_of,
     rows_of_dropout,
@@ -127,19 +125,17 @@ def backward_of_group(
     new = blank(x, lengths if ragged else None)
     full_steps, keep = options.full_steps, options.keep
     chunk = 2 if keep == 2 else max(1, min(full_steps, CHUNK_ROWS // M))
-    x_rows = pad_columns(x.flatten(0, 1))
+    x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1))
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept_products else chunk, M, width)
-    put_last_columns(xi, x_rows)
+    put_columns(xi, x_rows, 3 * Hp)
     dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
-    dx, dx_row = torch.zeros_like(x_rows), x_rows.shape[1]
+    dx, dx_row = x.new_zeros(x_rows.shape), x_rows.shape[1]
     products, h_steps = P.unbind(), h.unbind()
     tiling, forwards = Tiling.of(N, max(Hp, dx_row), *BACKWARD_TILE), Tiling.of(N, Hp, *FORWARD_TILE)
     partial, counter = tiling.sums(x, B, 9, Hp)
-    words, U_f, c_0, launch = packed.words.t(), packed.U_f.t(), packed.c_0, tiling.launch()
-    gates, split = 7 * Hp, M >= SPLIT_ROWS
-    dh_own = x.new_empty(M if split else 0, Hp)
+    words, c_0, launch, gates = packed.words.t(), packed.c_0, tiling.launch(), 7 * Hp
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -162,9 +158,7 @@ def backward_of_group(
             UNITS=64,
         )
         rows = slice(place, place + steps)
-        product = P[rows].view(-1, BLOCKS * Hp)
-        multiply(xi[rows].view(-1, width), words, U_f, product, beside if split else None)
-        beside.join()
+        torch.mm(xi[rows].view(-1, width), words, out=P[rows].view(-1, BLOCKS * Hp))
 
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
@@ -222,7 +216,6 @@ def backward_of_group(
             c_g[t + 1],
             log_z[t],
             dh if last else dxi,
-            dh_own if split else dxi,
             dx,
             dc[(t + 1) % 2],
             dc[t % 2],
@@ -243,7 +236,6 @@ def backward_of_group(
             NEED_WORDS=options.need_words or not last,
             NEED_SENTENCE=options.need_sentence or not last,
             X_TERM=x_term is not None,
-            OWN=split and t < full_steps,
             SHARP=options.sharp,
             FAST=x.dtype.itemsize == 2,
             DROP=dropping and not last,
@@ -286,19 +278,9 @@ def backward_of_group(
                 step(t, kept_products[t], gradient)
             else:
                 step(t, gradient, gradient)
-            if split:
-                with beside():
-                    dq = gradient[:, gates:]
-                    torch.mm(dq, packed.U_f, out=dh_own)
-                    add_product(gradients.U_f, dq.t(), rows[t - low, :, Hp : 2 * Hp])
-                torch.mm(gradient[:, :gates], packed.words[:gates], out=dxi)
-            else:
-                torch.mm(gradient, packed.words, out=dxi)
+            torch.mm(gradient, packed.words, out=dxi)
             beside.join()
-        dP, of_words = P[:steps].view(-1, BLOCKS * Hp), gradients.words
-        if split:
-            dP, of_words = dP[:, :gates], of_words[:gates]
-        add_product(of_words, dP.t(), rows.view(-1, width))
+        add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), rows.view(-1, width))
         top = low - 1
     if full_steps >= 0:
         gradient = products[0]
@@ -315,7 +297,7 @@ def backward_of_group(
     beside.join()
 
     add_start_gradient(gradient, dQ[0], dgh, packed, gradients, N, lengths if ragged else None)
-    d_x.copy_(dx[:, :D].view(x.shape))
+    put_columns(d_x.view(M, D), dx[:, :D])
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

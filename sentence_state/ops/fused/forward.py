@@ -71,10 +71,10 @@ def forward_step(
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
     N,
-    Hp,
-    p_row,
-    h_row,
-    xi_row,
+    Hp: tl.constexpr,
+    p_row: tl.constexpr,
+    h_row: tl.constexpr,
+    xi_row: tl.constexpr,
     TILES,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,

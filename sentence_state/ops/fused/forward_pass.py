@@ -10,21 +10,23 @@ from torch import Tensor
 from ..equations import Weights
 from .first import start
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_last_columns
+from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
 from .packing import pack
 from .plan import (
     FORWARD_TILE,
-    SPLIT_ROWS,
     Beside,
     Options,
     Saved,
     Tiling,
     blank,
     groups,
-    multiply,
     of_group,
     rows_of_dropout,
 )
+
+# From this many rows on, U_f h is a product of its own beside that of the gates: within one product of all blocks, two
+# or three of its four places are zero. In the backward pass the same was slower.
+SPLIT_ROWS = 4096
 
 
 def forward(
@@ -64,7 +66,7 @@ def forward(
         x_term, gates, split = products[0], 7 * Hp, m >= SPLIT_ROWS
         torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
         if options.keep_products:
-            put_last_columns(h_steps, x_rows)
+            put_columns(h_steps, x_rows, 3 * Hp)
             xi_steps, W = list(h_steps.unbind()), packed.words.t()
         else:
             xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
@@ -82,7 +84,12 @@ def forward(
             product = x_term  # not read in the first step
             if t and with_words:
                 product = products[t if options.keep_products else 1]
-                multiply(xi_steps[t - 1], W, U_f, product, beside if split else None)
+                if split:
+                    with beside():
+                        torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f, out=product[:, gates:])
+                    torch.mm(xi_steps[t - 1], W[:, :gates], out=product[:, :gates])
+                else:
+                    torch.mm(xi_steps[t - 1], W, out=product)
             elif t:
                 product = torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f)
             beside.join()

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 BLOCKS = 8  # i l f r s o u and U_f h
 NODE_BLOCKS = 10  # V g for the seven word blocks, then f_g, o, f of the node
@@ -60,12 +59,23 @@ def padded(size: int) -> int:
     return (size + 15) // 16 * 16
 
 
-def put_last_columns(rows: Tensor, columns: Tensor) -> None:
-    """columns (M, C) -> the last C columns of rows (.., M, R), eight bytes at a time; both start and end there."""
-    wide = columns.view(torch.int64)
-    rows.view(torch.int64)[..., -wide.shape[1] :] = wide
-
-
 def pad_columns(x: Tensor) -> Tensor:
     """(M, D) -> (M, Dp), zero in the new columns."""
-    return F.pad(x, (0, padded(x.shape[1]) - x.shape[1]))
+    D = x.shape[1]
+    if padded(D) == D:
+        return x
+    rows = x.new_empty(len(x), padded(D))
+    rows[:, D:] = 0
+    put_columns(rows, x)
+    return rows
+
+
+def put_columns(rows: Tensor, columns: Tensor, start: int = 0) -> None:
+    """columns (M, C) -> C columns of rows (.., M, R), eight bytes at a time if all of them begin and end there."""
+    size = 8 // columns.element_size()
+    places = [start, columns.shape[-1], rows.shape[-1]]
+    for part in (rows, columns):
+        places += [int(part.storage_offset()), *part.stride()[:-1]]
+    if all(place % size == 0 for place in places):
+        rows, columns, start = rows.view(torch.int64), columns.view(torch.int64), start // size
+    rows[..., start : start + columns.shape[-1]] = columns

@@ -16,9 +16,6 @@ from .layout import BLOCKS
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
 # as large as one group. The second number is for little memory.
 GROUP_ROWS = (16384, 2560)
-# From this many rows on, U_f h is a product of its own beside the others: within the one product of all blocks, two or
-# three of its four places are zero, an eighth of all work.
-SPLIT_ROWS = 4096
 UNITS, FORWARD_TILE, BACKWARD_TILE = 32, (8, 2), (8, 1)  # of a program: its units; its rows and warps
 
 
@@ -124,17 +121,6 @@ class Beside:
         if self.stream is not None and self.busy:  # a graph cannot wait for a stream that it has not met
             torch.cuda.current_stream().wait_stream(self.stream)
             self.busy = False
-
-
-def multiply(xi: Tensor, W: Tensor, U_f: Tensor, product: Tensor, beside: Beside | None) -> None:
-    """xi W -> product (M, 8 Hp); U_f h, its last block, beside it where told to. W: (3 Hp or more, 8 Hp)."""
-    if beside is None:
-        torch.mm(xi, W, out=product)
-        return
-    Hp = len(U_f)
-    with beside():
-        torch.mm(xi[:, Hp : 2 * Hp], U_f, out=product[:, 7 * Hp :])
-    torch.mm(xi, W[:, : 7 * Hp], out=product[:, : 7 * Hp])
 
 
 def rows_of_dropout(mask: Tensor | None, Hp: int, x: Tensor) -> Tensor:
