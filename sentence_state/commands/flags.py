@@ -116,6 +116,8 @@ class Settings:
     word_rate: Real = None
     """Factor on the learning rate of the word vectors."""
     l2: Real = None
+    consistency: Real = None
+    """Not for taggers: read each batch twice, with other dropout, and weigh how far the answers differ."""
     micro_batches: Number = None
     """Pieces in which a batch is computed: the same step in less memory."""
     shard: Switch = False
@@ -333,6 +335,9 @@ class Tune:
     half of each encoder to the end."""
     seeds: Annotated[int, arg(metavar="N")] = 1
     """Runs of every trial; their mean dev score counts."""
+    finalists: Annotated[int, arg(metavar="N")] = 0
+    """So many of the best trials of each encoder are run with more seeds, and the mean over these decides."""
+    final_seeds: Annotated[int, arg(metavar="N")] = 5
     seed: Annotated[int, arg(metavar="N")] = 0
     """Of the search."""
     settings: Annotated[str, arg(metavar="NAME")] = "paper"

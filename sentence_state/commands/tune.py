@@ -9,7 +9,7 @@ from ..data.benchmarks import SOURCES
 from ..encoders import ENCODERS
 from ..experiments.experiment import slug
 from ..experiments.material import Place
-from ..experiments.tuning import Search, home_of
+from ..experiments.tuning import Search, dev_of, home_of
 from ..experiments.tuning import tune as search_settings
 from ..experiments.workers import Crew
 from .console import make_console
@@ -25,7 +25,15 @@ def tune(flags: Tune) -> int:
     folder = flags.out or Path("runs/smoke/tuned" if flags.smoke else "results/tuned")
     crew = Crew(flags.jobs, Place(flags.data_dir, flags.embeddings, str(check_device(flags.device))))
     search = Search(
-        sets_of(flags.data), flags.encoders, flags.trials, flags.together, flags.seed, flags.settings, flags.prune
+        sets_of(flags.data),
+        flags.encoders,
+        flags.trials,
+        flags.together,
+        flags.seed,
+        flags.settings,
+        flags.prune,
+        flags.finalists,
+        flags.final_seeds,
     )
     home = folder / home_of(search, plan)
     mark = "SMOKE RUN, NOT A RESULT: " if flags.smoke else ""
@@ -33,7 +41,7 @@ def tune(flags: Tune) -> int:
         chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
         path = home / f"{slug(encoder)}.json"
         console.print(
-            f"{mark}{encoder}: dev {trial.score:.2f} in trial {trial.number} of {flags.trials}: {chosen} -> {path}"
+            f"{mark}{encoder}: dev {dev_of(trial):.2f} in trial {trial.number} of {flags.trials}: {chosen} -> {path}"
         )
     return 0
 
@@ -49,9 +57,10 @@ def check(flags: Tune) -> None:
         raise UsageError(f"on what is to be tuned? {', '.join(name for name in SOURCES if name != 'ptb/02-21')} or fdu")
     if find_spec("optuna") is None:
         raise UsageError('tune needs Optuna: pip install "sentence-state[experiments]"')
-    for name in ("trials", "together", "seeds", "jobs"):
-        if getattr(flags, name) < 1:
-            raise UsageError(f"--{name} must be 1 or more, got {getattr(flags, name)}")
+    for name in ("trials", "together", "seeds", "finalists", "final_seeds", "jobs"):
+        least = 0 if name == "finalists" else 1
+        if getattr(flags, name) < least:
+            raise UsageError(f"--{name.replace('_', '-')} must be {least} or more, got {getattr(flags, name)}")
     for encoder in flags.encoders:
         if encoder not in ENCODERS:
             raise UsageError(f"--encoders must be of {', '.join(ENCODERS)}, got {encoder!r}")

@@ -51,7 +51,9 @@ OF_CLASSIFICATION: dict[str, Sequence[Any]] = {
 @dataclass(frozen=True)
 class Search:
     """What is tuned on what. data: sets that get the same settings. together: trials that are asked for at once, for
-    each encoder. prune: of these, only the better half by a first look is run to the end."""
+    each encoder. prune: of these, only the better half by a first look is run to the end. finalists: so many of the
+    best of each encoder are run with `final_seeds` seeds, and the mean over these decides: of many trials with one seed
+    each, the best is lucky."""
 
     data: tuple[str, ...]
     encoders: tuple[str, ...]
@@ -60,6 +62,8 @@ class Search:
     seed: int = 0
     settings: str = "paper"
     prune: bool = False
+    finalists: int = 0
+    final_seeds: int = 5
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,12 @@ class Trial:
     runs: tuple[Run, ...]
     score: float | None = None  # mean dev score over sets and seeds, in percent; None where a run failed or was pruned
     look: float | None = None  # the same of the first look, where there was one
+    final: float | None = None  # the same of a finalist with all its seeds; then `runs` are these
 
     def line(self) -> dict[str, Any]:
-        scores = {"dev": self.score} | ({"first_look": self.look} if self.look is not None else {})
+        scores = {"dev": self.score}
+        scores |= {"first_look": self.look} if self.look is not None else {}
+        scores |= {"final": self.final} if self.final is not None else {}
         keys = [run.key() for run in self.runs]
         return {"encoder": self.encoder, "trial": self.number, **scores, "options": self.options, "runs": keys}
 
@@ -119,6 +126,9 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
         for (one, encoder), trial in zip(asked, trials, strict=True):
             tell(studies[encoder], one, trial)
         done += trials
+        keep(search, task, home, done)
+    if search.finalists:
+        done = run_finalists(search, plan, done, folder, crew, say)
         keep(search, task, home, done)
     return best_of(done)
 
@@ -182,6 +192,24 @@ def better_half(trials: Sequence[Trial]) -> list[Trial]:
     return kept
 
 
+def run_finalists(
+    search: Search, plan: Plan, trials: Sequence[Trial], folder: Path, crew: Crew, say: Say
+) -> list[Trial]:
+    """All trials, the best of each encoder with more seeds."""
+    best = []
+    for encoder in search.encoders:
+        own = [trial for trial in trials if trial.encoder == encoder and trial.score is not None]
+        best += sorted(own, key=lambda trial: -(trial.score or 0.0))[: search.finalists]
+    plan = replace(plan, seeds=max(plan.seeds, search.final_seeds))
+    more = {id(one): make_trial(search, plan, one.encoder, one.number, one.options).runs for one in best}
+    run_all([run for runs in more.values() for run in runs], folder, crew, say)
+    records = Store(folder).records()
+    return [
+        replace(trial, runs=more[id(trial)], final=score_of(more[id(trial)], records)) if id(trial) in more else trial
+        for trial in trials
+    ]
+
+
 def tell(study: Any, asked: Any, trial: Trial) -> None:
     """The sampler learns from what was pruned too."""
     from optuna.trial import TrialState
@@ -212,13 +240,19 @@ def score_of(runs: Sequence[Run], records: Records) -> float | None:
 
 
 def best_of(trials: Sequence[Trial]) -> dict[str, Trial]:
-    """The best finished trial of each encoder, the earlier one of two that are equal."""
+    """The best finished trial of each encoder, of its finalists where it has any; the earlier of two that are equal."""
     best: dict[str, Trial] = {}
-    for trial in trials:
-        other = best.get(trial.encoder)
-        if trial.score is not None and (other is None or other.score is None or trial.score > other.score):
-            best[trial.encoder] = trial
+    for encoder in dict.fromkeys(trial.encoder for trial in trials):
+        own = [trial for trial in trials if trial.encoder == encoder and trial.score is not None]
+        own = [trial for trial in own if trial.final is not None] or own
+        if own:
+            best[encoder] = max(own, key=dev_of)  # the first of them
     return best
+
+
+def dev_of(trial: Trial) -> float:
+    found = trial.score if trial.final is None else trial.final
+    return -math.inf if found is None else found
 
 
 def keep(search: Search, task: str, home: Path, trials: Sequence[Trial]) -> None:
@@ -237,9 +271,10 @@ def chosen(search: Search, task: str, trial: Trial, trials: Sequence[Trial]) -> 
     return {
         "encoder": trial.encoder,
         "data": search.data[0] if len(search.data) == 1 else list(search.data),
-        "dev": trial.score,
+        "dev": dev_of(trial),
         "trials": sum(one.encoder == trial.encoder for one in trials),
         "pruned": sum(one.encoder == trial.encoder and one.score is None for one in trials),
+        "finalists": sum(one.encoder == trial.encoder and one.final is not None for one in trials),
         "seeds": len(trial.runs) // len(search.data),
         "vectors": run.vectors,
         "smoke": run.smoke,

@@ -37,7 +37,7 @@ class SequenceTagger(Model):
 
     def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
         if consistency:
-            raise ValueError(f"consistency compares labels of texts, a tagger has none; got {consistency}")
+            raise ValueError(f"consistency compares the labels of texts, a tagger gives none; got {consistency}")
         return tagging_loss(self.crf, self(batch), batch).mean()
 
     def decode(self, batch: Batch) -> Decoded:

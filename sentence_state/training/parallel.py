@@ -47,7 +47,7 @@ class ParallelModel:
         self.model = copy.deepcopy(model) if self.shard else model.to(device)
         self.wrapped: Any = Method(self.model)
         self.sparse = config.lazy_words and bool(model.word_parameters())
-        self.consistency = config.consistency
+        self.options = (config.consistency,) if config.consistency else ()  # of the loss; a model may know none
         if self.shard:
             fully_shard(self.wrapped, device, processes.size)
 
@@ -56,7 +56,7 @@ class ParallelModel:
         if self.shard:
             return
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        unused = None in torch.autograd.grad(self.model.loss(batch, self.consistency), parameters, allow_unused=True)
+        unused = None in torch.autograd.grad(self.model.loss(batch, *self.options), parameters, allow_unused=True)
         ignored = [name for name, _ in self.wrapped.named_buffers()] + [SPARSE] * self.sparse  # buffers are constants
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.wrapped, ignored)
         self.wrapped = DistributedDataParallel(
@@ -67,8 +67,8 @@ class ParallelModel:
         """The loss of this process's share as a part of the whole batch's; DDP and FSDP2 take the mean over processes,
         where a sum is wanted."""
         if not self.processes.many:
-            return self.model.loss(batch, self.consistency)
-        loss: Tensor = self.wrapped("loss", batch, self.consistency)
+            return self.model.loss(batch, *self.options)
+        loss: Tensor = self.wrapped("loss", batch, *self.options)
         return loss * (batch.weight * self.processes.size)
 
     @contextmanager

@@ -77,11 +77,15 @@ def test_a_search_that_was_killed_asks_for_the_same_trials_and_repeats_none(tune
     assert len(keys) == len(set(keys)) == len(lines)
 
 
-def test_the_first_trial_is_what_the_search_starts_from(tuned, tmp_path):
-    folder, best = tuned
-    search = replace(SEARCH, encoders=("BiLSTM",), trials=1, settings=str(folder))
-    found = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
-    assert found["BiLSTM"].options == best["BiLSTM"].options
+def test_the_first_trial_is_what_the_search_starts_from(tmp_path):
+    chosen = {"learning_rate": 0.002, "batch_size": 16, "hidden_size": 400, "readout": "max", "consistency": 2.0}
+    model = {name: chosen[name] for name in ("hidden_size", "readout")}
+    training = {name: value for name, value in chosen.items() if name not in model}
+    (tmp_path / "mr").mkdir()
+    (tmp_path / "mr" / "bilstm.json").write_text(json.dumps({"model": model, "training": training, "data": "mr"}))
+    search = replace(SEARCH, encoders=("BiLSTM",), trials=1, settings=str(tmp_path))
+    found = tune(search, PLAN, tmp_path / "out", Crew(), lambda line: None)
+    assert chosen.items() <= found["BiLSTM"].options.items()
 
 
 def test_sets_that_are_tuned_together_get_one_setting_by_their_mean_dev_score():
@@ -135,6 +139,24 @@ def test_what_is_pruned_is_never_run_to_the_end_and_never_the_best(tmp_path, mon
     again = tune(search, PLAN, tmp_path, Crew(), lambda line: None)
     assert {encoder: trial.options for encoder, trial in again.items()} == {e: t.options for e, t in best.items()}
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == len(records)
+
+
+def test_finalists_are_run_with_more_seeds_and_only_they_can_win(tmp_path):
+    search, lines = replace(SEARCH, finalists=2, final_seeds=3), []
+    tune(SEARCH, PLAN, tmp_path, Crew(), lambda line: None)
+    best = tune(search, PLAN, tmp_path, Crew(), lines.append)
+    trials = trials_of(tmp_path)
+    for encoder, trial in best.items():
+        own = [one for one in trials if one["encoder"] == encoder]
+        finalists = [one for one in own if "final" in one]
+        others = [one for one in own if "final" not in one]
+        assert len(finalists) == 2
+        assert min(one["dev"] for one in finalists) >= max(one["dev"] for one in others)
+        assert all(len(one["runs"]) == 3 for one in finalists)
+        assert trial.final == max(one["final"] for one in finalists)
+        chosen = json.loads((tmp_path / "mr" / f"{experiment.slug(encoder)}.json").read_text())
+        assert (chosen["dev"], chosen["finalists"], chosen["seeds"]) == (trial.final, 2, 3)
+    assert any("12 runs, 4 of them finished before" in line for line in lines)
 
 
 def test_what_was_chosen_on_other_sets_is_not_written_over(tmp_path):

@@ -59,6 +59,30 @@ def test_the_loss_of_a_batch_is_the_mean_over_its_sentences_alone(cls, readout):
     torch.testing.assert_close(model.loss(collate(examples, model.vocabularies)), torch.stack(alone).mean())
 
 
+@pytest.mark.parametrize("cls", [TextClassifier, JointModel])
+def test_consistency_compares_two_readings_of_a_batch(cls):
+    model = perturb(model_of(cls, dropout=0.4, output_dropout=0.4))
+    batch = collate(corpus(8), model.vocabularies)
+    torch.testing.assert_close(model.loss(batch, 2.0), model.loss(batch))  # without dropout both are the same
+    model.train()
+    torch.manual_seed(3)
+    found = model.loss(batch, 100.0)
+    torch.manual_seed(3)
+    outputs = [model(batch), model(batch)]
+    p, q = ((output[0] if cls is JointModel else output).softmax(-1) for output in outputs)
+    torch.manual_seed(3)
+    plain = (model.loss(batch) + model.loss(batch)) / 2
+    apart = ((p * (p / q).log()).sum(-1) + (q * (q / p).log()).sum(-1)).mean() / 2
+    assert 100.0 * apart > 0.01
+    torch.testing.assert_close(found, plain + 100.0 * apart)
+
+
+def test_a_tagger_has_no_labels_to_compare():
+    model = model_of(SequenceTagger)
+    with pytest.raises(ValueError, match="a tagger gives none"):
+        model.loss(collate(corpus(8), model.vocabularies), 1.0)
+
+
 @every_model
 @every_encoder
 def test_padding_changes_neither_loss_nor_gradients(cls, encoder):

@@ -102,6 +102,26 @@ def test_bfloat16_trains():
     assert losses[-1] < losses[0]
 
 
+def test_consistency_trains_and_moves_the_weights_elsewhere():
+    fields, config = {"dropout": 0.3}, replace(QUICK, epochs=4, patience=0)
+    plain, _ = train(config=config, fields=fields)
+    other, result = train(config=replace(config, consistency=1.0), fields=fields)
+    losses = [record["loss"] for record in result.history]
+    assert losses[-1] < losses[0]
+    assert not torch.equal(plain.classifier.output.weight, other.classifier.output.weight)
+    with pytest.raises(ValueError, match="a tagger gives none"):
+        train(SequenceTagger, replace(config, consistency=1.0))
+
+
+def test_a_model_whose_loss_knows_no_consistency_trains():
+    class Own(TextClassifier):
+        def loss(self, batch):
+            return super().loss(batch)
+
+    _, result = train(Own)
+    assert result.finished
+
+
 def test_the_loop_equals_adam_written_out():
     """Three steps of Adam by hand, with clipping, L2, decay and a slower rate for words."""
     config = replace(QUICK, clip=0.01, l2=0.01, decay=0.5, word_rate=0.1, epochs=3, batch_size=100, patience=0)
