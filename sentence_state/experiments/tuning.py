@@ -2,7 +2,7 @@
 
 A trial consists of runs like any others, kept as lines, never repeated: one a set and seed, where several sets share
 their settings. The sampler is seeded and asked for a fixed number of trials at once, so that a killed search, begun
-again, asks for the same trials and finds them finished.
+again, asks for the same trials and finds them finished; with more trials it goes on from there.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ OF_CLASSIFICATION: dict[str, Sequence[Any]] = {
     "readout": ("attention", "max"),
     "consistency": (0.0, 0.5, 1.0, 2.0),
 }
+RANDOM_TRIALS = 5  # before the sampler learns; does not depend on the number of trials, so that a search can go on
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def tell(study: Any, asked: Any, trial: Trial) -> None:
 def sampler(search: Search) -> Any:
     from optuna.samplers import TPESampler
 
-    return TPESampler(seed=search.seed, n_startup_trials=max(4, search.trials // 3), constant_liar=True)
+    return TPESampler(seed=search.seed, n_startup_trials=RANDOM_TRIALS, constant_liar=True)
 
 
 def make_trial(search: Search, plan: Plan, encoder: str, number: int, options: dict[str, Any]) -> Trial:

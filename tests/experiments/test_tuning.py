@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -75,6 +76,16 @@ def test_a_search_that_was_killed_asks_for_the_same_trials_and_repeats_none(tune
     assert {encoder: trial.options for encoder, trial in again.items()} == {e: t.options for e, t in best.items()}
     keys = [json.loads(line)["key"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     assert len(keys) == len(set(keys)) == len(lines)
+
+
+def test_a_search_goes_on_with_more_trials(tuned, tmp_path):
+    shutil.copytree(tuned[0], tmp_path, dirs_exist_ok=True)
+    before, lines = trials_of(tmp_path), []
+    tune(replace(SEARCH, trials=6), PLAN, tmp_path, Crew(), lines.append)
+    after = trials_of(tmp_path)
+    assert [trial for trial in after if trial["trial"] < 4] == [trial for trial in before if trial["trial"] < 4]
+    assert {trial["trial"] for trial in after} == set(range(6))
+    assert sum(line.startswith("[") for line in lines) <= 4  # trials 4 and 5 of both: the pair was asked for one by one
 
 
 def test_the_first_trial_is_what_the_search_starts_from(tmp_path):
