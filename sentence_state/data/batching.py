@@ -46,6 +46,10 @@ class Batch:
         changed: dict[str, Any] = {name: function(tensor) for name, tensor in self.tensors().items()}
         return replace(self, **changed)
 
+    def twice(self) -> Batch:
+        """All sentences, then all of them again; `positions` stay."""
+        return self.map(lambda tensor: tensor.repeat(2, *[1] * (tensor.dim() - 1)))
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         return self.map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 

@@ -48,9 +48,10 @@ def tag_scores(crf: CRF, words: Tensor, batch: Batch, tags: Sequence[Sequence[st
     return marginals.cpu().gather(2, ids[..., None]).squeeze(2)
 
 
-def divergence(logits: Tensor, others: Tensor) -> Tensor:
-    """Kullback and Leibler's between two softmaxes, the mean of both directions, of each sentence: (B, K) -> (B,)."""
-    log_p, log_q = logits.log_softmax(-1), others.log_softmax(-1)
+def divergence(logits: Tensor) -> Tensor:
+    """Kullback and Leibler's between the first and the second half of a batch, the mean of both directions: (2 B, K) ->
+    (B,)."""
+    log_p, log_q = logits.log_softmax(-1).chunk(2)
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
 
 

@@ -40,19 +40,12 @@ class JointModel(Model):
         return self.classifier(*encoding, batch.lengths), encoding.words
 
     def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
-        logits, loss = self.read(batch)
-        if consistency:
-            again, loss_again = self.read(batch)
-            loss = (loss + loss_again) / 2 + consistency * divergence(logits, again).mean()
-        return loss
-
-    def read(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The logits and the sum of both losses."""
+        batch = batch.twice() if consistency else batch
         if batch.label_ids is None:
             raise ValueError("loss needs batch.label_ids, got None")
         logits, words = self(batch)
-        logits = logits.float()
-        return logits, F.cross_entropy(logits, batch.label_ids) + tagging_loss(self.crf, words, batch).mean()
+        loss = F.cross_entropy(logits.float(), batch.label_ids) + tagging_loss(self.crf, words, batch).mean()
+        return loss + consistency * divergence(logits.float()).mean() if consistency else loss
 
     def decode(self, batch: Batch) -> Decoded:
         logits, words = self(batch)

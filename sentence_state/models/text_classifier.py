@@ -38,14 +38,12 @@ class TextClassifier(Model):
         return logits
 
     def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
+        batch = batch.twice() if consistency else batch
         if batch.label_ids is None:
             raise ValueError("loss needs batch.label_ids, got None")
         logits = self(batch).float()
         loss = F.cross_entropy(logits, batch.label_ids)
-        if consistency:
-            again = self(batch).float()
-            loss = (loss + F.cross_entropy(again, batch.label_ids)) / 2 + consistency * divergence(logits, again).mean()
-        return loss
+        return loss + consistency * divergence(logits).mean() if consistency else loss
 
     def decode(self, batch: Batch) -> Decoded:
         return Decoded(labels=best_labels(self(batch), self.labels))

@@ -108,19 +108,17 @@ class Beside:
     def __init__(self, x: Tensor) -> None:
         capturing = x.is_cuda and torch.cuda.is_current_stream_capturing()
         self.stream = torch.cuda.Stream() if capturing else None
-        self.busy = False
 
     def __call__(self) -> AbstractContextManager[object]:
         if self.stream is None:
             return nullcontext()
         self.stream.wait_stream(torch.cuda.current_stream())
-        self.busy = True
         return torch.cuda.stream(self.stream)
 
     def join(self) -> None:
-        if self.stream is not None and self.busy:  # a graph cannot wait for a stream that it has not met
+        """Wait for them. There must have been some: a graph cannot wait for a stream that it has not met."""
+        if self.stream is not None:
             torch.cuda.current_stream().wait_stream(self.stream)
-            self.busy = False
 
 
 def rows_of_dropout(mask: Tensor | None, Hp: int, x: Tensor) -> Tensor:
