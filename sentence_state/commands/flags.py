@@ -117,7 +117,7 @@ class Settings:
     """Factor on the learning rate of the word vectors."""
     l2: Real = None
     consistency: Real = None
-    """Not for taggers: read each batch twice, with other dropout, and weigh how far the answers differ."""
+    """Read each batch twice, with other dropout, and weigh how far the answers differ; 0: once."""
     micro_batches: Number = None
     """Pieces in which a batch is computed: the same step in less memory."""
     shard: Switch = False

@@ -76,8 +76,6 @@ def configure(flags: TrainFlags) -> tuple[ModelConfig, TrainingConfig]:
         if flags.settings.shard:
             training = replace(training, lazy_words=False)  # FSDP2 knows no sparse gradients
         training = replace(training, **given(flags.settings, training), seed=flags.seed, device=flags.device)
-        if training.consistency and task_of(flags) == "tagger":
-            raise UsageError("--consistency compares the labels of texts: a tagger gives none")
         return replace(model, **given(flags.settings, model)), training
     except ValueError as error:
         raise UsageError(str(error)) from None

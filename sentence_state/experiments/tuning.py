@@ -41,10 +41,13 @@ SPACE: dict[str, Sequence[Any]] = {
     "num_steps": (5, 7, 9),
     "averaging": (0.0, 0.99, 0.999),
 }
-OF_CLASSIFICATION: dict[str, Sequence[Any]] = {
-    "batch_size": (10, 16, 32, 64),
-    "readout": ("attention", "max"),
-    "consistency": (0.0, 0.5, 1.0, 2.0),
+OF_TASKS: dict[str, dict[str, Sequence[Any]]] = {
+    "classification": {
+        "batch_size": (10, 16, 32, 64),
+        "readout": ("attention", "max"),
+        "consistency": (0.0, 0.5, 1.0, 2.0),
+    },
+    "tagging": {"consistency": (0.0, 0.5, 1.0)},
 }
 RANDOM_TRIALS = 5  # before the sampler learns; does not depend on the number of trials, so that a search can go on
 
@@ -98,7 +101,7 @@ def shortened(training: TrainingConfig) -> TrainingConfig:
 
 
 def space_of(task: str) -> dict[str, Sequence[Any]]:
-    return {**SPACE, **OF_CLASSIFICATION} if task == "classification" else SPACE
+    return {**SPACE, **OF_TASKS[task]}
 
 
 def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print) -> dict[str, Trial]:

@@ -126,6 +126,12 @@ class CRF(nn.Module):
         words, lengths, _ = read_words(words, lengths, self.hidden_size)
         return crf.label_marginals(self._chain(words), lengths)
 
+    def local_scores(self, words: Tensor) -> Tensor:
+        """The scores that a word itself gives to its labels, (B, N, K), with "edge" for each label of the word before,
+        (B, N, K, K); neither transitions nor what is allowed are in them."""
+        scores: Tensor = self.edge(words) if self.transitions == "edge" else self.emission(words)
+        return scores.unflatten(2, (self.num_labels, self.num_labels)) if self.transitions == "edge" else scores
+
     def extra_repr(self) -> str:
         sizes = f"{self.hidden_size}, {self.num_labels}"
         return f"{sizes}, transitions={self.transitions!r}, constrained={self.constrained}"

@@ -11,6 +11,7 @@ from ..data.batching import Batch
 from ..data.predictions import Prediction, label_prediction
 from ..data.vocabulary import Vocabulary
 from ..heads import CRF, AllowedTransitions, allowed_transitions
+from ..ops.equations import length_mask
 
 
 def allowed_tags(tags: Vocabulary, scheme: str | None) -> AllowedTransitions | None:
@@ -48,11 +49,20 @@ def tag_scores(crf: CRF, words: Tensor, batch: Batch, tags: Sequence[Sequence[st
     return marginals.cpu().gather(2, ids[..., None]).squeeze(2)
 
 
-def divergence(logits: Tensor) -> Tensor:
-    """Kullback and Leibler's between the first and the second half of a batch, the mean of both directions: (2 B, K) ->
-    (B,)."""
-    log_p, log_q = logits.log_softmax(-1).chunk(2)
+def divergence(scores: Tensor) -> Tensor:
+    """Kullback and Leibler's between the softmaxes of the first and the second half of a batch, the mean of both
+    directions: (2 B, .., K) -> (B, ..)."""
+    log_p, log_q = scores.float().log_softmax(-1).chunk(2)
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
+
+
+def tag_divergence(crf: CRF, words: Tensor, batch: Batch) -> Tensor:
+    """The divergence of the words' own scores for their tags, added up over each sentence: (2 B, N, H) -> (B,)."""
+    words, lengths = inner_words(words, batch)
+    apart = divergence(crf.local_scores(words))
+    if apart.dim() == 3:
+        apart = apart.mean(-1)  # over the tags of the word before
+    return apart.masked_fill(~length_mask(lengths, words.shape[1]).chunk(2)[0], 0).sum(-1)
 
 
 def best_labels(logits: Tensor, vocabulary: Vocabulary) -> list[str]:

@@ -15,7 +15,16 @@ from ..data.predictions import span_predictions
 from ..encoders import Encoding
 from ..heads import CRF, Classifier
 from .config import ModelConfig
-from .heads import allowed_tags, best_labels, best_tags, divergence, label_predictions, tag_scores, tagging_loss
+from .heads import (
+    allowed_tags,
+    best_labels,
+    best_tags,
+    divergence,
+    label_predictions,
+    tag_divergence,
+    tag_scores,
+    tagging_loss,
+)
 from .model import Decoded, Model, Prediction
 
 
@@ -45,7 +54,9 @@ class JointModel(Model):
             raise ValueError("loss needs batch.label_ids, got None")
         logits, words = self(batch)
         loss = F.cross_entropy(logits.float(), batch.label_ids) + tagging_loss(self.crf, words, batch).mean()
-        return loss + consistency * divergence(logits.float()).mean() if consistency else loss
+        if consistency:
+            loss = loss + consistency * (divergence(logits) + tag_divergence(self.crf, words, batch)).mean()
+        return loss
 
     def decode(self, batch: Batch) -> Decoded:
         logits, words = self(batch)

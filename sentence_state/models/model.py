@@ -106,8 +106,8 @@ class Model(nn.Module):
     def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
         """The mean over the sentences of -log P(targets).
 
-        consistency: weight of the divergence between the labels' probabilities in two readings of the batch, which
-        differ by their dropout; 0: it is read once.
+        consistency: weight of the divergence between two readings of the batch, which differ by their dropout: of the
+        labels' probabilities, and of those that each word by itself gives to its tags; 0: it is read once.
         """
         raise NotImplementedError
 

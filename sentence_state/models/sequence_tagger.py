@@ -14,7 +14,7 @@ from ..data.predictions import span_predictions
 from ..encoders import Encoding
 from ..heads import CRF
 from .config import ModelConfig
-from .heads import allowed_tags, best_tags, tag_scores, tagging_loss
+from .heads import allowed_tags, best_tags, tag_divergence, tag_scores, tagging_loss
 from .model import Decoded, Model, Prediction
 
 
@@ -36,9 +36,10 @@ class SequenceTagger(Model):
         return (encoding or self.encode(batch, sentence=False)).words
 
     def loss(self, batch: Batch, consistency: float = 0.0) -> Tensor:
-        if consistency:
-            raise ValueError(f"consistency compares the labels of texts, a tagger gives none; got {consistency}")
-        return tagging_loss(self.crf, self(batch), batch).mean()
+        batch = batch.twice() if consistency else batch
+        words = self(batch)
+        loss = tagging_loss(self.crf, words, batch).mean()
+        return loss + consistency * tag_divergence(self.crf, words, batch).mean() if consistency else loss
 
     def decode(self, batch: Batch) -> Decoded:
         return Decoded(tags=best_tags(self.crf, self(batch), batch, self.tags))

@@ -41,8 +41,8 @@ class TextClassifier(Model):
         batch = batch.twice() if consistency else batch
         if batch.label_ids is None:
             raise ValueError("loss needs batch.label_ids, got None")
-        logits = self(batch).float()
-        loss = F.cross_entropy(logits, batch.label_ids)
+        logits = self(batch)
+        loss = F.cross_entropy(logits.float(), batch.label_ids)
         return loss + consistency * divergence(logits).mean() if consistency else loss
 
     def decode(self, batch: Batch) -> Decoded:

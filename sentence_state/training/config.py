@@ -33,8 +33,8 @@ class TrainingConfig:
     l2: float = 0.001
     """The loss gets l2 / 2 |theta|^2, theta being all weight matrices but the word vectors; no biases."""
     consistency: float = 0.0
-    """Classifiers and joint models: each batch is read twice, with other dropout, and the loss gets this times the
-    divergence of the two answers (R-Drop); 0: it is read once."""
+    """Each batch is read twice, with other dropout, and the loss gets this times the divergence of the two answers
+    (R-Drop); 0: it is read once."""
     averaging: float = 0.0
     """Share of the old average that each step keeps, such as 0.999: the exponential average of the weights is evaluated
     and kept instead of the weights; 0: no average."""

@@ -64,8 +64,6 @@ def fit(
         raise ValueError("resume needs out, the folder of the run to go on with")
     if not splits.train:
         raise ValueError("there is no example to train on")
-    if config.consistency and "label" not in model.targets:
-        raise ValueError(f"consistency compares the labels of texts, a tagger gives none; got {config.consistency}")
     with (
         joined_processes(device) as processes,
         torch.random.fork_rng([device] if device.type == "cuda" else []),

@@ -59,9 +59,10 @@ def test_the_loss_of_a_batch_is_the_mean_over_its_sentences_alone(cls, readout):
     torch.testing.assert_close(model.loss(collate(examples, model.vocabularies)), torch.stack(alone).mean())
 
 
-@pytest.mark.parametrize("cls", [TextClassifier, JointModel])
-def test_consistency_compares_two_readings_of_a_batch(cls):
-    model = perturb(model_of(cls, dropout=0.4, output_dropout=0.4))
+@every_model
+@pytest.mark.parametrize("transitions", ["edge", "static"])
+def test_consistency_compares_two_readings_of_a_batch(cls, transitions):
+    model = perturb(model_of(cls, dropout=0.4, output_dropout=0.4, transitions=transitions))
     batch = collate(corpus(8), model.vocabularies)
     torch.testing.assert_close(model.loss(batch, 2.0), model.loss(batch))  # without dropout both are the same
     model.train()
@@ -69,18 +70,22 @@ def test_consistency_compares_two_readings_of_a_batch(cls):
     found = model.loss(batch, 100.0)
     torch.manual_seed(3)
     output = model(batch.twice())
-    p, q = (output[0] if cls is JointModel else output).softmax(-1).chunk(2)
     torch.manual_seed(3)
     plain = model.loss(batch.twice())
-    apart = ((p * (p / q).log()).sum(-1) + (q * (q / p).log()).sum(-1)).mean() / 2
-    assert 100.0 * apart > 0.01
-    torch.testing.assert_close(found, plain + 100.0 * apart)
+    logits, words = {TextClassifier: (output, None), SequenceTagger: (None, output)}.get(cls, output)
+    apart = torch.zeros(8) if logits is None else both_ways(*logits.softmax(-1).chunk(2))
+    if words is not None:
+        layer = model.crf.edge if transitions == "edge" else model.crf.emission
+        scores = layer(words).unflatten(-1, (-1, len(model.tags)))  # (2 B, N, 1 or K, K)
+        for row, length in enumerate(batch.lengths.tolist()):
+            pair = [scores[place, 1 : length - 1].softmax(-1) for place in (row, row + 8)]
+            apart[row] = apart[row] + both_ways(*pair).mean(-1).sum()
+    assert 100.0 * apart.mean() > 0.01
+    torch.testing.assert_close(found, plain + 100.0 * apart.mean())
 
 
-def test_a_tagger_has_no_labels_to_compare():
-    model = model_of(SequenceTagger)
-    with pytest.raises(ValueError, match="a tagger gives none"):
-        model.loss(collate(corpus(8), model.vocabularies), 1.0)
+def both_ways(p, q):
+    return ((p * (p / q).log()).sum(-1) + (q * (q / p).log()).sum(-1)) / 2
 
 
 @every_model
