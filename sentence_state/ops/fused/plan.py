@@ -70,8 +70,7 @@ class Tiling(NamedTuple):
 
     @classmethod
     def of(cls, N: int, columns: int, rows: int, warps: int) -> Tiling:
-        fewer = min(rows, power_of_2(N))
-        return cls(fewer, max(1, warps * fewer // rows), parts_of(N, fewer), parts_of(columns, UNITS))
+        return cls(rows, warps, parts_of(N, rows), parts_of(columns, UNITS))
 
     @property
     def parts(self) -> int:
