@@ -99,7 +99,7 @@ FAST_TRAINING = {
     "l2": 0.0,
 }
 SPELLING = {"characters": "CNN", "character_hidden_size": 50, "case_size": 8}
-# Chosen on MR dev among twelve settings (results/tuned); the tagger's by hand, the same as its baseline's.
+# Chosen on MR dev among twelve settings (results/first_search); the tagger's by hand, the same as its baseline's.
 BEST_MODEL = {
     "hidden_size": 200,
     "gates": "sharp",
