@@ -25,7 +25,7 @@ from .store import Store
 from .summaries import Records, finished
 from .workers import Crew, Say, run_all
 
-# Fields of ModelConfig and TrainingConfig -> values. Left out after the first searches (results/tuned), where no good
+# Fields of ModelConfig and TrainingConfig -> values. Left out after the first searches, where no good
 # trial of either encoder had them: learning rates of 0.0003 and 0.003, word vectors at 0.3 of the rate and more, L2,
 # the sentence vector alone; and for taggers batches of 10, for their time. Encoders without steps ignore theirs.
 SPACE: dict[str, Sequence[Any]] = {
