@@ -338,6 +338,7 @@ class Tune:
     finalists: Annotated[int, arg(metavar="N")] = 0
     """So many of the best trials of each encoder are run with more seeds, and the mean over these decides."""
     final_seeds: Annotated[int, arg(metavar="N")] = 5
+    """Runs of every finalist, those of its trial among them."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Of the search."""
     settings: Annotated[str, arg(metavar="NAME")] = "paper"

@@ -37,7 +37,7 @@ def fused_recurrence(
     """`recurrence` of `ops/recurrence.py` for window 1 and one sentence node, in the type of x; c is not kept."""
     drop_h, drop_g = (None, None) if dropout is None else (dropout[0], dropout[1].squeeze(1))
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
-    if memory == "auto":
+    if differentiable and memory == "auto":
         memory = "high" if kept_bytes(x, weights, num_steps) <= MOST_BYTES else "normal"
     keep = KEEP[memory] if differentiable else (0, False)
     options = (num_steps, kind == "sharp", need_words, need_sentence, *keep)

@@ -12,17 +12,7 @@ from .first import start
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
 from .packing import pack
-from .plan import (
-    FORWARD_TILE,
-    Beside,
-    Options,
-    Saved,
-    Tiling,
-    blank,
-    groups,
-    of_group,
-    rows_of_dropout,
-)
+from .plan import FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
 # From this many rows on, U_f h is a product of its own beside that of the gates: within one product of all blocks, two
 # or three of its four places are zero. In the backward pass the same was slower.
