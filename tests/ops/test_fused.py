@@ -161,7 +161,7 @@ def test_products_are_kept_by_default_while_they_are_few(monkeypatch):
 @pytest.mark.parametrize("gates", ["paper", "sharp"])
 def test_sums_over_long_texts_are_put_together_in_sections(gates):
     case = random_case(2, 150, 4, 5, 3, gates, True, False)
-    assert plan.Tiling.of(150, 16, *plan.BACKWARD_TILE).sections > 1
+    assert plan.Tiling.of(150, 16).sections > 1
     assert_equal(case, FLOAT32)
 
 

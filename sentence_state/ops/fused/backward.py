@@ -49,7 +49,7 @@ def add_parts(places, k, count, Hp, unit_in, PARTS: tl.constexpr):
     return tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
 
 
-@triton.jit(do_not_specialize=["N", "TILES"])
+@triton.jit(do_not_specialize=["N", "TILES", "shift"])
 def backward_step(
     P,  # (M, 8, Hp) products of the words; (M, Hp) where NEED_WORDS is off
     dP,  # their gradients; may be P itself
@@ -79,6 +79,7 @@ def backward_step(
     xi_row: tl.constexpr,
     dx_row: tl.constexpr,
     TILES,
+    shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
@@ -100,13 +101,13 @@ def backward_step(
     if tile >= tiles:
         return
     rows = tile * ROWS + tl.arange(0, ROWS)
-    units = unit_block * UNITS + tl.arange(0, UNITS)
+    units = unit_block * UNITS + tl.arange(0, UNITS) + 2 * shift
     m = b * N + rows
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
     p_row = 8 * Hp if NEED_WORDS else Hp
     places = partial + b * (TILES + tl.cdiv(TILES, PARTS)) * 9 * Hp + units
-    cg = on_every_row(cg_in + b * Hp, rows, units, Hp)
+    cg = on_every_row(cg_in + b * Hp, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
     # The sentence node, Eq. 3: E is the gradient of its new cell.
@@ -144,17 +145,17 @@ def backward_step(
     dq = tl.zeros([ROWS, UNITS], tl.float32)
     if NEED_SENTENCE:
         q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
-        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
-        share = exp2(score(q, SHARP, FAST) - on_every_row(log_z + b * Hp, rows, units, Hp), FAST)
+        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
+        share = exp2(score(q, SHARP, FAST) - on_every_row(log_z + b * Hp, units, Hp), FAST)
         to_own = tl.where(inside, share, 0.0) * E[None, :]
-        dq = to_own * (c - on_every_row(cg_out + b * Hp, rows, units, Hp)) * squash_slope(q, SHARP, FAST)
+        dq = to_own * (c - on_every_row(cg_out + b * Hp, units, Hp)) * squash_slope(q, SHARP, FAST)
     if NEED_WORDS:
         if LAST:
             place = dxi + m[:, None] * dh_row + units[None, :]
             dh = tl.load(place, mask=inside & (units < dh_row)[None, :], other=0.0).to(tl.float32)
             dc_new = tl.zeros([ROWS, UNITS], tl.float32)
         else:
-            d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, rows, units, Hp)
+            d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, units, Hp)
             dh = from_neighbours(dxi, xi_row, m, rows, n, units, inside, Hp) + d_mean / n
             dc_new = from_neighbours(dc, 3 * Hp, m, rows, n, units, inside, Hp)
         if DROP:
@@ -234,22 +235,21 @@ def backward_step(
     if last:
         parts = places + section * PARTS * 9 * Hp
         if sections > 1:
-            for k in tl.static_range(9):
-                if (NEED_WORDS or k == 7) or (FIRST and k == 8):
-                    of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
-                    tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
+            for k in range(0 if NEED_WORDS else 7, 9 if NEED_WORDS or FIRST else 8):
+                of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
+                tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
             last = arrives_last(count + most_sections, sections)
             parts = places + TILES * 9 * Hp
             number = sections
         if last:  # this tile closes the sentence
-            for k in tl.static_range(9):
-                total = tl.zeros([UNITS], tl.float32)
-                if (NEED_WORDS or k == 7) or (FIRST and k == 8):
-                    total = add_parts(parts, k, number, Hp, unit_in, PARTS)
-                if k == 8:
-                    kept += total
-                else:
-                    tl.store(dQ + (b * 10 + (9 if k == 7 else k)) * Hp + units, total, mask=unit_in)
+            for k in range(0 if NEED_WORDS else 7, 8):
+                total = add_parts(parts, k, number, Hp, unit_in, PARTS)
+                tl.store(dQ + (b * 10 + k + 2 * (k // 7)) * Hp + units, total, mask=unit_in)
+            if NEED_WORDS or FIRST:
+                kept += add_parts(parts, 8, number, Hp, unit_in, PARTS)
+            if not NEED_WORDS:
+                for k in range(7):
+                    tl.store(dQ + (b * 10 + k) * Hp + units, tl.zeros([UNITS], tl.float32), mask=unit_in)
             tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
             tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
             if not NEED_SENTENCE:

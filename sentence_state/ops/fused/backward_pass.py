@@ -15,8 +15,8 @@ from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_columns
 from .packing import unpack
 from .plan import (
-    BACKWARD_TILE,
-    FORWARD_TILE,
+    BACKWARD_REGISTERS,
+    FORWARD_REGISTERS,
     Beside,
     Options,
     Saved,
@@ -133,9 +133,10 @@ def backward_of_group(
     dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
     dx, dx_row = x.new_zeros(x_rows.shape), x_rows.shape[1]
     products, h_steps = P.unbind(), h.unbind()
-    tiling, forwards = Tiling.of(N, max(Hp, dx_row), *BACKWARD_TILE), Tiling.of(N, Hp, *FORWARD_TILE)
+    tiling, forwards = Tiling.of(N, max(Hp, dx_row)), Tiling.of(N, Hp)
     partial, counter = tiling.sums(x, B, 9, Hp)
-    words, c_0, launch, gates = packed.words.t(), packed.c_0, tiling.launch(), 7 * Hp
+    words, c_0, gates = packed.words.t(), packed.c_0, 7 * Hp
+    launch = tiling.launch(x, BACKWARD_REGISTERS)
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -186,6 +187,7 @@ def backward_of_group(
             Hp,
             width,
             forwards.tiles,
+            0,
             FIRST=False,
             LAST=False,
             NEED_WORDS=True,
@@ -197,7 +199,7 @@ def backward_of_group(
             FAST=x.dtype.itemsize == 2,
             DROP=dropping,
             RAGGED=ragged,
-            **forwards.launch(),
+            **forwards.launch(x, FORWARD_REGISTERS),
         )
 
     def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
@@ -231,6 +233,7 @@ def backward_of_group(
             width,
             dx_row,
             tiling.tiles,
+            0,
             FIRST=t == 0,
             LAST=last,
             NEED_WORDS=options.need_words or not last,

@@ -23,22 +23,26 @@ from .gates import (
 
 
 @triton.jit
-def add_parts(places, count, Hp, unit_in, PARTS: tl.constexpr, SHARP: tl.constexpr, UNITS: tl.constexpr):
-    """The maximum and the 3 sums of `count` parts, at most PARTS, in a fixed order: whoever comes last, they are the
-    same. places: those of this program's units."""
-    part = tl.arange(0, PARTS)
-    there = (part < count)[:, None] & unit_in[None, :]
-    at = places[None, :] + (part * 4 * Hp)[:, None]
-    most = tl.zeros([UNITS], tl.float32)
-    add = tl.where(there, 1.0, 0.0)
-    sum_e = tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg")
-    sum_ec = tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg")
-    sum_h = tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg")
-    if SHARP:
-        most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
-        most = tl.max(most_part, axis=0)
-        add *= tl.exp2(most_part - most[None, :])
-    sum_e, sum_ec, sum_h = tl.reduce((add * sum_e, add * sum_ec, sum_h), 0, add_three)
+def add_parts(places, count, Hp, unit_in, SHARP: tl.constexpr, UNITS: tl.constexpr):
+    """The maximum and the 3 sums of `count` parts, eight at a time and in a fixed order: whoever comes last, they are
+    the same. places: those of this program's units."""
+    most = tl.full([UNITS], -1e30 if SHARP else 0.0, tl.float32)
+    sum_e = tl.zeros([UNITS], tl.float32)
+    sum_ec, sum_h = sum_e, sum_e
+    for start in range(0, count, 8):
+        part = start + tl.arange(0, 8)
+        there = (part < count)[:, None] & unit_in[None, :]
+        at = places[None, :] + (part * 4 * Hp)[:, None]
+        e = tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg")
+        ec = tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg")
+        h = tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg")
+        if SHARP:
+            most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
+            new_most = tl.maximum(most, tl.max(most_part, axis=0))
+            keep, add = tl.exp2(most - new_most), tl.exp2(most_part - new_most[None, :])
+            sum_e, sum_ec, e, ec, most = sum_e * keep, sum_ec * keep, e * add, ec * add, new_most
+        e, ec, h = tl.reduce((e, ec, h), 0, add_three)
+        sum_e, sum_ec, sum_h = sum_e + e, sum_ec + ec, sum_h + h
     return tl.where(unit_in, most, 0.0), sum_e, sum_ec, sum_h
 
 
@@ -50,7 +54,7 @@ def put_part(place, most, sum_e, sum_ec, sum_h, Hp, unit_in):
     tl.store(place + 3 * Hp, sum_h, mask=unit_in)
 
 
-@triton.jit(do_not_specialize=["N", "TILES"])
+@triton.jit(do_not_specialize=["N", "TILES", "shift"])
 def forward_step(
     P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
     first,  # (8, Hp, 3) the same for h_0
@@ -76,6 +80,7 @@ def forward_step(
     h_row: tl.constexpr,
     xi_row: tl.constexpr,
     TILES,
+    shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
@@ -99,11 +104,11 @@ def forward_step(
     if tile >= tiles:
         return
     rows = tile * ROWS + tl.arange(0, ROWS)
-    units = unit_block * UNITS + tl.arange(0, UNITS)
+    units = unit_block * UNITS + tl.arange(0, UNITS) + 2 * shift
     m = b * N + rows
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
-    cg = on_every_row(cg_in + b * Hp, rows, units, Hp)
+    cg = on_every_row(cg_in + b * Hp, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
     q = tl.zeros([ROWS, UNITS], tl.float32)
     if NEED_SENTENCE:  # read before anything is written: a load does not overtake a store
@@ -150,7 +155,7 @@ def forward_step(
             tl.store(place + 2 * Hp, tl.zeros([ROWS, UNITS], tl.float32), mask=is_last)
 
     if NEED_SENTENCE:
-        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, rows, units, Hp), SHARP, FAST)
+        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
         q = score(q, SHARP, FAST)
         most_q = tl.zeros([UNITS], tl.float32)
         if SHARP:
@@ -168,14 +173,13 @@ def forward_step(
             last = arrives_last(count + section, in_section)
             if last:
                 of_section = places + section * PARTS * 4 * Hp
-                most_q, sum_e, sum_ec, sum_h = add_parts(of_section, in_section, Hp, unit_in, PARTS, SHARP, UNITS)
+                most_q, sum_e, sum_ec, sum_h = add_parts(of_section, in_section, Hp, unit_in, SHARP, UNITS)
                 if sections > 1:
                     put_part(places + (TILES + section) * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in)
                     last = arrives_last(count + most_sections, sections)
                     if last:
-                        most_q, sum_e, sum_ec, sum_h = add_parts(
-                            places + TILES * 4 * Hp, sections, Hp, unit_in, PARTS, SHARP, UNITS
-                        )
+                        of_all = places + TILES * 4 * Hp
+                        most_q, sum_e, sum_ec, sum_h = add_parts(of_all, sections, Hp, unit_in, SHARP, UNITS)
         if last:  # this tile closes the sentence
             f_g = score(squash(node_value(Q, 7, b, units, Hp), SHARP, FAST), SHARP, FAST)
             if SHARP:

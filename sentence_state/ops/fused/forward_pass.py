@@ -12,7 +12,7 @@ from .first import start
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
 from .packing import pack
-from .plan import FORWARD_TILE, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import FORWARD_REGISTERS, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
 # From this many rows on, U_f h is a product of its own beside that of the gates: within one product of all blocks, two
 # or three of its four places are zero. In the backward pass the same was slower.
@@ -41,7 +41,7 @@ def forward(
     Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
     first = start(packed, gh[0], c_g[0])
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
-    tiling, beside = Tiling.of(N, Hp, *FORWARD_TILE), Beside(x)
+    tiling, beside = Tiling.of(N, Hp), Beside(x)
     for group in groups(B, N, Hp, keep):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
@@ -64,7 +64,7 @@ def forward(
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
         sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0
-        launch = tiling.launch()
+        launch = tiling.launch(x, FORWARD_REGISTERS)
         for t in range(T):
             last = t == T - 1
             store_h = keep > 0 and t % keep == 0 and not options.keep_products
@@ -107,6 +107,7 @@ def forward(
                 H if last else Hp,
                 W.shape[0],
                 tiling.tiles,
+                0,
                 FIRST=t == 0,
                 LAST=last,
                 NEED_WORDS=with_words,

@@ -71,11 +71,9 @@ def squash_slope(squashed, SHARP: tl.constexpr, FAST: tl.constexpr):
 
 
 @triton.jit
-def on_every_row(vector, rows, units, Hp):
-    """A vector of Hp as a tile of equal rows. Every thread reads what it needs: to spread a one-dimensional tensor over
-    the rows would take a trip through shared memory."""
-    at = (rows * 0)[:, None] + units[None, :]
-    return tl.load(vector + at, mask=at < Hp, other=0.0).to(tl.float32)
+def on_every_row(vector, units, Hp):
+    """A vector of Hp for every row of a tile: a thread has all rows of its units, and reads them once."""
+    return tl.load(vector + units, mask=units < Hp, other=0.0).to(tl.float32)[None, :]
 
 
 @triton.jit
@@ -101,7 +99,7 @@ def word_gate(
     if X_TERM:
         at = x_term + m[:, None] * (8 * Hp) + k * Hp + units[None, :]
         value += tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    return value + on_every_row(Q + (b * 10 + k) * Hp, rows, units, Hp)
+    return value + on_every_row(Q + (b * 10 + k) * Hp, units, Hp)
 
 
 @triton.jit
@@ -109,7 +107,7 @@ def old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST: tl.constexpr):
     """The cells of the left neighbour, the word itself and the right neighbour, zero outside the sentence."""
     has_left, has_right = (rows > 0)[:, None] & inside, (rows + 1 < n)[:, None] & inside
     if FIRST:
-        start = on_every_row(c_0, rows, units, Hp)
+        start = on_every_row(c_0, units, Hp)
         return tl.where(has_left, start, 0.0), tl.where(inside, start, 0.0), tl.where(has_right, start, 0.0)
     else:
         at = c_in + m[:, None] * Hp + units[None, :]

@@ -16,7 +16,9 @@ from .layout import BLOCKS
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
 # as large as one group. The second number is for little memory.
 GROUP_ROWS = (16384, 2560)
-UNITS, FORWARD_TILE, BACKWARD_TILE = 32, (8, 2), (8, 1)  # of a program: its units; its rows and warps
+# A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
+# thread: as few as types of 16 bits need, for more programs at once.
+ROWS, UNITS, FORWARD_REGISTERS, BACKWARD_REGISTERS = 4, 64, 96, 168
 
 
 class Options(NamedTuple):
@@ -63,14 +65,12 @@ class Tiling(NamedTuple):
     """How a sentence and its units are cut into programs, and their sums put together: some tiles are a section, which
     the last of them adds up; the last section adds up the sentence."""
 
-    rows: int
-    warps: int
     tiles: int
     unit_blocks: int
 
     @classmethod
-    def of(cls, N: int, columns: int, rows: int, warps: int) -> Tiling:
-        return cls(rows, warps, parts_of(N, rows), parts_of(columns, UNITS))
+    def of(cls, N: int, columns: int) -> Tiling:
+        return cls(parts_of(N, ROWS), parts_of(columns, UNITS))
 
     @property
     def parts(self) -> int:
@@ -86,8 +86,9 @@ class Tiling(NamedTuple):
         places = x.new_empty(B, self.tiles + self.sections, number, Hp, dtype=torch.float32)
         return places, x.new_zeros(B, self.unit_blocks, self.sections + 1, dtype=torch.int32)
 
-    def launch(self) -> dict[str, int]:
-        return {"ROWS": self.rows, "UNITS": UNITS, "PARTS": self.parts, "num_warps": self.warps}
+    def launch(self, x: Tensor, registers: int) -> dict[str, int]:
+        shape = {"ROWS": ROWS, "UNITS": UNITS, "PARTS": self.parts, "num_warps": 1}
+        return shape | {"maxnreg": registers} if x.element_size() == 2 else shape
 
 
 def power_of_2(least: int) -> int:
