@@ -336,7 +336,7 @@ class Tune:
     seeds: Annotated[int, arg(metavar="N")] = 1
     """Runs of every trial; their mean dev score counts."""
     finalists: Annotated[int, arg(metavar="N")] = 0
-    """So many of the best trials of each encoder are run with more seeds, and the mean over these decides."""
+    """So many of the best trials of each encoder are run for every encoder, with more seeds; their mean decides."""
     final_seeds: Annotated[int, arg(metavar="N")] = 5
     """Runs of every finalist, those of its trial among them."""
     seed: Annotated[int, arg(metavar="N")] = 0

@@ -56,8 +56,8 @@ RANDOM_TRIALS = 5  # before the sampler learns; does not depend on the number of
 class Search:
     """What is tuned on what. data: sets that get the same settings. together: trials that are asked for at once, for
     each encoder. prune: of these, only the better half by a first look is run to the end. finalists: so many of the
-    best of each encoder are run with `final_seeds` seeds, and the mean over these decides: of many trials with one seed
-    each, the best is lucky."""
+    best options of each encoder are run for all encoders with `final_seeds` seeds, and the mean over these decides: of
+    many trials with one seed each, the best is lucky, and a sampler may never have asked for what another found."""
 
     data: tuple[str, ...]
     encoders: tuple[str, ...]
@@ -79,11 +79,13 @@ class Trial:
     score: float | None = None  # mean dev score over sets and seeds, in percent; None where a run failed or was pruned
     look: float | None = None  # the same of the first look, where there was one
     final: float | None = None  # the same of a finalist with all its seeds; then `runs` are these
+    taken_from: str | None = None  # the encoder whose trial found these options, where it is another one
 
     def line(self) -> dict[str, Any]:
-        scores = {"dev": self.score}
+        scores: dict[str, Any] = {"dev": self.score}
         scores |= {"first_look": self.look} if self.look is not None else {}
         scores |= {"final": self.final} if self.final is not None else {}
+        scores |= {"taken_from": self.taken_from} if self.taken_from is not None else {}
         keys = [run.key() for run in self.runs]
         return {"encoder": self.encoder, "trial": self.number, **scores, "options": self.options, "runs": keys}
 
@@ -199,19 +201,27 @@ def better_half(trials: Sequence[Trial]) -> list[Trial]:
 def run_finalists(
     search: Search, plan: Plan, trials: Sequence[Trial], folder: Path, crew: Crew, say: Say
 ) -> list[Trial]:
-    """All trials, the best of each encoder with more seeds."""
-    best = []
+    """All trials, and the best of each encoder once more for every encoder and with more seeds."""
+    trials, best = list(trials), []
     for encoder in search.encoders:
         own = [trial for trial in trials if trial.encoder == encoder and trial.score is not None]
         best += sorted(own, key=lambda trial: -(trial.score or 0.0))[: search.finalists]
+    for encoder in search.encoders:
+        for one in best:
+            own = [trial for trial in trials if trial.encoder == encoder]
+            if all(trial.options != one.options for trial in own):
+                taken = make_trial(search, plan, encoder, len(own), one.options)
+                trials.append(replace(taken, taken_from=one.encoder))
     plan = replace(plan, seeds=max(plan.seeds, search.final_seeds))
-    more = {id(one): make_trial(search, plan, one.encoder, one.number, one.options).runs for one in best}
+    in_final = [trial for trial in trials if any(trial.options == one.options for one in best)]
+    more = {id(one): make_trial(search, plan, one.encoder, one.number, one.options).runs for one in in_final}
     run_all([run for runs in more.values() for run in runs], folder, crew, say)
     records = Store(folder).records()
-    return [
-        replace(trial, runs=more[id(trial)], final=score_of(more[id(trial)], records)) if id(trial) in more else trial
-        for trial in trials
-    ]
+    for place, trial in enumerate(trials):
+        if runs := more.get(id(trial)):
+            score, final = score_of(trial.runs, records), score_of(runs, records)
+            trials[place] = replace(trial, runs=runs, score=score, final=final)
+    return trials
 
 
 def tell(study: Any, asked: Any, trial: Trial) -> None:

@@ -7,7 +7,7 @@ import pytest
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.cli import main
 from sentence_state.data.errors import DataError
-from sentence_state.experiments import experiment
+from sentence_state.experiments import experiment, tuning
 from sentence_state.experiments.experiment import Plan, configure
 from sentence_state.experiments.material import Data
 from sentence_state.experiments.runs import Run
@@ -161,13 +161,35 @@ def test_finalists_are_run_with_more_seeds_and_only_they_can_win(tmp_path):
         own = [one for one in trials if one["encoder"] == encoder]
         finalists = [one for one in own if "final" in one]
         others = [one for one in own if "final" not in one]
-        assert len(finalists) == 2
-        assert min(one["dev"] for one in finalists) >= max(one["dev"] for one in others)
+        assert max((one["dev"] for one in others), default=0.0) <= sorted(one["dev"] for one in finalists)[-2]
         assert all(len(one["runs"]) == 3 for one in finalists)
         assert trial.final == max(one["final"] for one in finalists)
         chosen = json.loads((tmp_path / "mr" / f"{experiment.slug(encoder)}.json").read_text())
-        assert (chosen["dev"], chosen["finalists"], chosen["seeds"]) == (trial.final, 2, 3)
-    assert any("12 runs, 4 of them finished before" in line for line in lines)
+        assert (chosen["dev"], chosen["finalists"], chosen["seeds"]) == (trial.final, len(finalists), 3)
+    runs = sum(len(one["runs"]) for one in trials if "final" in one)
+    assert any(line.startswith(f"{runs} runs, ") for line in lines)
+
+
+def test_every_encoder_is_given_the_finalists_of_the_others(tmp_path, monkeypatch):
+    found = {"S-LSTM": [{"dropout": 0.2}, {"dropout": 0.3}], "BiLSTM": [{"dropout": 0.3}, {"dropout": 0.6}]}
+    trials = [
+        replace(make_trial(SEARCH, PLAN, encoder, number, options), score=80.0 + number)
+        for encoder, tried in found.items()
+        for number, options in enumerate(tried)
+    ]
+    monkeypatch.setattr(tuning, "run_all", lambda runs, *rest: None)
+    monkeypatch.setattr(tuning, "score_of", lambda runs, records: 81.0)
+    search = replace(SEARCH, encoders=tuple(found), finalists=1, final_seeds=2)
+    after = tuning.run_finalists(search, PLAN, trials, tmp_path, Crew(), print)
+    finals = [(one.encoder, one.number, one.options["dropout"], one.taken_from) for one in after if one.final]
+    assert finals == [
+        ("S-LSTM", 1, 0.3, None),
+        ("BiLSTM", 0, 0.3, None),
+        ("BiLSTM", 1, 0.6, None),
+        ("S-LSTM", 2, 0.6, "BiLSTM"),
+    ]
+    assert all(len(one.runs) == 2 for one in after if one.final)
+    assert after[-1].line()["taken_from"] == "BiLSTM"
 
 
 def test_what_was_chosen_on_other_sets_is_not_written_over(tmp_path):
