@@ -37,7 +37,7 @@ def zipped(tmp_path, **members):
         ("glove.txt", GLOVE),
         ("glove.txt", GLOVE.rstrip()),
         ("glove.txt", GLOVE.replace("\n", "\r\n")),
-        ("glove.txt.gz", gzip.compress(GLOVE.encode())),
+        ("glove.txt.gz", gzip.compress(GLOVE.encode(), mtime=0)),
         ("word2vec.txt", "3 3\n" + GLOVE),
         ("fasttext.vec", "3 3\n" + GLOVE.replace("\n", " \n")),
     ],
