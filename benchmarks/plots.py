@@ -36,6 +36,7 @@ def main(batch: int = 10, dtype: str = "bfloat16", results: Path = RESULTS, out:
     out.mkdir(exist_ok=True, parents=True)
     for name, function in draw.items():
         figure = function(rows, batch)
+        name_lines(figure)
         figure.savefig(out / f"{name}.png", dpi=110)
         print(out / f"{name}.png")
 
@@ -93,11 +94,19 @@ def panels(what: str, rows: list[Row], number: int) -> tuple[Any, list[Any]]:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(
-        1, number, figsize=(5.2 * number, 3.8), sharey=True, layout="constrained", squeeze=False
+        1, number, figsize=(5.2 * number, 4.3), sharey=True, layout="constrained", squeeze=False
     )
     first = max(rows, key=lambda row: row["date"])
     figure.suptitle(f"{what}, H = 300, {first['dtype']}, {first['device']}, {first['date'][:10]}", fontsize=9)
     return figure, list(axes[0])
+
+
+def name_lines(figure: Any) -> None:
+    """One legend for all panels, below them: within a panel it would cover lines."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    columns = 2 * len(figure.axes)
+    style = {"frameon": False, "fontsize": 8, "ncols": columns}
+    figure.legend(handles[::-1], labels[::-1], loc="outside lower center", **style)
 
 
 def lines(axis: Any, rows: list[Row], x: str, y: Callable[[Row, str], float | None]) -> None:
@@ -113,6 +122,3 @@ def lines(axis: Any, rows: list[Row], x: str, y: Callable[[Row, str], float | No
     axis.minorticks_off()
     axis.margins(0.12)
     axis.grid(alpha=0.3)
-    if axis.get_subplotspec().is_first_col():
-        handles, labels = axis.get_legend_handles_labels()
-        axis.legend(handles[::-1], labels[::-1], frameon=False, fontsize=8)
