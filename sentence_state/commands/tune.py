@@ -40,9 +40,7 @@ def tune(flags: Tune) -> int:
     for encoder, trial in search_settings(search, plan, folder, crew, console.print).items():
         chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
         path = home / f"{slug(encoder)}.json"
-        console.print(
-            f"{mark}{encoder}: dev {dev_of(trial):.2f} in trial {trial.number} of {flags.trials}: {chosen} -> {path}"
-        )
+        console.print(f"{mark}{encoder}: dev {dev_of(trial):.2f} in trial {trial.number}: {chosen} -> {path}")
     return 0
 
 
