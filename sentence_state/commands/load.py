@@ -9,7 +9,7 @@ import torch
 from ..models import FolderError, Model
 from ..models.pretrained import CONFIG, WEIGHTS
 from ..runtime import EXPORT
-from ..training.loop import pick_device
+from ..training.distributed import pick_device
 from .flags import UsageError
 
 

@@ -19,8 +19,7 @@ from ..data.word_vectors import cache_folder, read_word_vectors
 from ..models import JointModel, Model, ModelConfig, SequenceTagger, TextClassifier
 from ..training import Evaluation, Progress, TrainingConfig, TrainingResult, fit, preset
 from ..training.config import suit_to_size
-from ..training.distributed import is_first, started_together, was_restarted
-from ..training.loop import pick_device
+from ..training.distributed import is_first, pick_device, started_together, was_restarted
 from ..training.run_folder import refuse_other_run
 from .console import TrainingDisplay, make_console, percent, print_evaluation, program
 from .flags import Settings, TrainFlags, UsageError

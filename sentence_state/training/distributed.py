@@ -140,3 +140,17 @@ def was_restarted() -> bool:
 
 def restarts() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+
+
+def pick_device(name: str) -> torch.device:
+    """Under torchrun, every process of a machine has a GPU of its own."""
+    device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r} was asked for, but PyTorch finds no GPU here")
+    if device.type != "cuda" or not started_together():
+        return device
+    if local_rank() >= torch.cuda.device_count():
+        raise ValueError(
+            f"process {local_rank() + 1} on this machine has no GPU: there are {torch.cuda.device_count()}"
+        )
+    return torch.device("cuda", local_rank())

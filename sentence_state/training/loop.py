@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
-from ..data.batching import Batch, Batches, collate
+from ..data.batching import Batches, collate
 from ..data.example import Example, Splits
 from ..data.indexing import index_examples
 from ..data.streaming import StreamedBatches, StreamedExamples
@@ -28,14 +25,15 @@ from . import run_folder
 from .averaging import WeightAverage
 from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
 from .config import TrainingConfig
-from .distributed import Processes, joined_processes, local_rank, started_together
+from .distributed import Processes, joined_processes, pick_device
 from .evaluation import Evaluation, evaluate
-from .faults import is_out_of_memory, save_bad_batch
-from .graphs import CapturedSteps, can_capture
+from .faults import save_bad_batch
+from .graphs import can_capture
 from .interrupt import StopRequest, ctrl_c_requests_stop
-from .optimizers import clip_gradients, make_optimizers, set_learning_rate
-from .parallel import ParallelModel, decode_shares, whole
+from .optimizers import set_learning_rate
+from .parallel import ParallelModel, check_shares, decode_shares, whole
 from .state import Progress, TrainingError, TrainingResult, TrainingState, check_state
+from .step import Step
 
 REPORTS_A_SECOND = 10
 ALONE = Processes()
@@ -120,15 +118,13 @@ class Loop:
         model.embedding.words.sparse = config.lazy_words and not capturable
         self.parallel = ParallelModel(model, config, processes, device)
         self.model = self.parallel.model
-        self.optimizers: list[Optimizer] = make_optimizers(self.model, config, capturable)
-        self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
         self.batches = make_batches(model, splits.train, config, processes)
+        self.state = TrainingState()
+        self.step = Step(self.parallel, config, self.batches, self.state, device, capturable, self.say)
         if processes.many:
             sentence = collate([splits.train[0]], model.vocabularies, boundaries=model.config.boundaries)
             self.parallel.find_unused(sentence.to(device))
         self.average = WeightAverage(self.model, config.averaging) if config.averaging else None
-        self.state = TrainingState()
         self.recent: list[tuple[int, int, Tensor]] = []  # epoch, batch and loss since the last look at the losses
         self.best: dict[str, Tensor] | None = None  # the best weights where there is no folder for them
         self.saved_at = self.started = time.monotonic()
@@ -149,7 +145,7 @@ class Loop:
     def train_epoch(self) -> None:
         """The rest of the current epoch: all of it, or what a checkpoint left."""
         self.model.train()
-        set_learning_rate(self.optimizers, self.learning_rate())
+        set_learning_rate(self.step.optimizers, self.learning_rate())
         before = self.state.loss_sum if self.processes.rank == 0 else 0.0
         loss_sum = torch.tensor(before, dtype=torch.float64, device=self.device)
         on_cpu, many = self.device.type == "cpu", self.processes.many
@@ -178,64 +174,6 @@ class Loop:
                 self.save()
         self.state.loss_sum = self.processes.sum([float(loss_sum)])[0]
         self.check_loss(self.state.loss_sum)
-
-    def step(self, batch: Batch) -> Tensor:
-        """One update of all weights, in a CUDA graph where that can be; returns the loss of this process's share, not
-        waited for."""
-        self.draw_anew()
-        if self.captured:
-            try:
-                return self.captured(batch)
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-            self.captured = None  # graphs keep memory for every shape: the batch is tried again without
-            self.make_room()
-        return self.update(batch.to(self.device, non_blocking=True))
-
-    def update(self, batch: Batch) -> Tensor:
-        """What a graph holds: everything from a batch on the device to new weights. No value may be read here."""
-        loss = self.gradients(batch)
-        self.parallel.finish_gradients()
-        norm = clip_gradients(self.parameters, self.config.clip)
-        if self.config.on_nan == "skip" and not self.is_number(loss, norm):
-            self.skip()
-            return torch.zeros_like(loss)
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        return loss + 0 * norm  # a gradient that is no number shows at once, not in the next batch
-
-    def gradients(self, batch: Batch) -> Tensor:
-        """The gradient of the mean loss over a batch. The first batch that does not fit into memory is halved, and all
-        after it; with many processes, the others are already waiting for a gradient, and the error stands."""
-        try:
-            return self.add_up(batch)
-        except (RuntimeError, MemoryError) as error:
-            if self.captured or not is_out_of_memory(error):
-                raise
-            if self.state.halved or self.processes.many or len(batch) == 1:
-                raise TrainingError(
-                    "there is not enough memory: try --micro-batches, or a smaller --batch-size"
-                ) from None
-        self.state.halved = True
-        self.make_room()
-        self.say(f"batch {self.batches.index} did not fit into memory: from here on batches are computed in halves")
-        return self.gradients(batch)
-
-    def add_up(self, batch: Batch) -> Tensor:
-        """The gradient in one piece, or added up over several."""
-        losses = []
-        most = self.config.micro_batches * (1 + self.state.halved)
-        parts = [(piece, len(piece) / len(batch)) for piece in pieces(batch, most)]
-        if self.parallel.shard:  # FSDP2 meets in every piece: all processes have as many, some of them in vain
-            parts += [(parts[0][0], 0.0)] * (most - len(parts))
-        for number, (piece, weight) in enumerate(parts, start=1):
-            with self.parallel.adding(last=number == len(parts)), self.precision():
-                loss = self.parallel.loss(piece) * weight
-                loss.backward()
-            losses.append(loss.detach())
-        return torch.stack(losses).sum() / self.processes.size
 
     def evaluate_epoch(self) -> dict[str, Any]:
         """Evaluate, keep the weights if they are the best so far; returns the line of metrics.jsonl."""
@@ -306,7 +244,7 @@ class Loop:
 
     def collect(self) -> dict[str, Tensor]:
         average = self.average.collect() if self.average else {}
-        return collect(self.model, self.optimizers, self.device) | average
+        return collect(self.model, self.step.optimizers, self.device) | average
 
     def resume(self, run: Path) -> None:
         """Go back to the last checkpoint, or to the end of a run that is finished."""
@@ -317,10 +255,10 @@ class Loop:
             self.save()
             return
         if tensors:
-            restore(tensors, self.model, self.optimizers, self.device)
+            restore(tensors, self.model, self.step.optimizers, self.device)
             if self.average:
                 self.average.restore(tensors)
-        self.state = TrainingState(**saved)
+        self.state.restore(saved)
         self.batches.restore(self.state.batches)
 
     def read_state(self, run: Path, tensors: dict[str, Tensor]) -> dict[str, Any] | None:
@@ -370,29 +308,6 @@ class Loop:
     def asked_to_stop(self) -> bool:
         return self.processes.sum([bool(self.stop)])[0] > 0
 
-    def draw_anew(self) -> None:
-        """Many processes draw other random numbers each, and in every step the same ones again after a restart."""
-        if self.processes.many:
-            place = [self.config.seed, self.batches.epoch, self.batches.index, self.processes.rank]
-            torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
-
-    def is_number(self, loss: Tensor, norm: Tensor) -> bool:
-        """The norm alone is known to all processes; one that got no number from any of them is none."""
-        return math.isfinite(float(norm if self.processes.many else loss + norm))
-
-    def make_room(self) -> None:
-        """Free what a step left behind that did not fit into memory."""
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
-    def skip(self) -> None:
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
-        self.state.skipped += 1
-        self.say(f"the loss of batch {self.batches.index} is no number: the batch was left out")
-
     def say(self, note: str) -> None:
         """A sentence for the user, in the middle of an epoch."""
         self.report(self.batches.index, math.nan, note=f"epoch {len(self.state.history) + 1}: {note}")
@@ -426,11 +341,6 @@ class Loop:
             "skip to leave such batches out"
         )
 
-    @contextmanager
-    def precision(self) -> Iterator[None]:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-            yield
-
 
 def make_batches(
     model: Model, examples: Sequence[Example], config: TrainingConfig, processes: Processes
@@ -442,42 +352,3 @@ def make_batches(
         return StreamedBatches(examples, vocabularies, size, seed=config.seed, share=share, boundaries=boundaries)
     indexed = index_examples(examples, model.vocabularies, boundaries=boundaries)
     return Batches(indexed, config.batch_size, seed=config.seed, share=share)
-
-
-def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes: Processes) -> None:
-    """Whether the processes can train one model together: a sentence for each, and the same start for all."""
-    if config.batch_size < processes.size:
-        raise ValueError(
-            f"a batch is shared by all processes: batch_size must be at least their number, {processes.size}, "
-            f"got {config.batch_size}"
-        )
-    if processes.many:
-        digest = hashlib.sha256(run_folder.describe_part(splits.train)["sha256"].encode())
-        for tensor in model.state_dict().values():
-            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-        processes.check_same(digest.hexdigest(), "data or first weights")
-
-
-def pick_device(name: str) -> torch.device:
-    """Under torchrun, every process of a machine has a GPU of its own."""
-    device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {name!r} was asked for, but PyTorch finds no GPU here")
-    if device.type != "cuda" or not started_together():
-        return device
-    if local_rank() >= torch.cuda.device_count():
-        raise ValueError(
-            f"process {local_rank() + 1} on this machine has no GPU: there are {torch.cuda.device_count()}"
-        )
-    return torch.device("cuda", local_rank())
-
-
-def pieces(batch: Batch, number: int) -> Iterator[Batch]:
-    """A batch in `number` parts of equal size, as nearly as that goes."""
-    size = -(-len(batch) // number)
-    if size == len(batch):
-        yield batch
-        return
-    for start in range(0, len(batch), size):
-        part = slice(start, start + size)
-        yield replace(batch.map(lambda tensor: tensor[part]), positions=batch.positions[part])  # noqa: B023

@@ -9,6 +9,7 @@ of the weights, of their gradients and of Adam's state.
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,8 +21,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..data.batching import Batch
 from ..data.errors import DataError
-from ..data.example import Example
+from ..data.example import Example, Splits
 from ..models import Decoded, Model
+from . import run_folder
 from .config import TrainingConfig
 from .distributed import Processes
 
@@ -35,8 +37,8 @@ class Method(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, name: str, *arguments: Any) -> Any:
-        return getattr(self.model, name)(*arguments)
+    def forward(self, name: str, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.model, name)(*arguments, **options)
 
 
 class ParallelModel:
@@ -47,7 +49,7 @@ class ParallelModel:
         self.model = copy.deepcopy(model) if self.shard else model.to(device)
         self.wrapped: Any = Method(self.model)
         self.sparse = config.lazy_words and bool(model.word_parameters())
-        self.options = (config.consistency,) if config.consistency else ()  # of the loss; a model may know none
+        self.options = {"consistency": config.consistency} if config.consistency else {}  # a loss may know none
         if self.shard:
             fully_shard(self.wrapped, device, processes.size)
 
@@ -56,7 +58,7 @@ class ParallelModel:
         if self.shard:
             return
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        unused = None in torch.autograd.grad(self.model.loss(batch, *self.options), parameters, allow_unused=True)
+        unused = None in torch.autograd.grad(self.model.loss(batch, **self.options), parameters, allow_unused=True)
         ignored = [name for name, _ in self.wrapped.named_buffers()] + [SPARSE] * self.sparse  # buffers are constants
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.wrapped, ignored)
         self.wrapped = DistributedDataParallel(
@@ -67,8 +69,8 @@ class ParallelModel:
         """The loss of this process's share as a part of the whole batch's; DDP and FSDP2 take the mean over processes,
         where a sum is wanted."""
         if not self.processes.many:
-            return self.model.loss(batch, *self.options)
-        loss: Tensor = self.wrapped("loss", batch, *self.options)
+            return self.model.loss(batch, **self.options)
+        loss: Tensor = self.wrapped("loss", batch, **self.options)
         return loss * (batch.weight * self.processes.size)
 
     @contextmanager
@@ -174,3 +176,17 @@ def copy_into(target: Tensor, source: Tensor) -> None:
     """target = source, where the target may be kept in parts."""
     with torch.no_grad():
         target.copy_(part_like(target, source))
+
+
+def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes: Processes) -> None:
+    """Whether the processes can train one model together: a sentence for each, and the same start for all."""
+    if config.batch_size < processes.size:
+        raise ValueError(
+            f"a batch is shared by all processes: batch_size must be at least their number, {processes.size}, "
+            f"got {config.batch_size}"
+        )
+    if processes.many:
+        digest = hashlib.sha256(run_folder.describe_part(splits.train)["sha256"].encode())
+        for tensor in model.state_dict().values():
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        processes.check_same(digest.hexdigest(), "data or first weights")

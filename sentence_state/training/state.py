@@ -43,6 +43,11 @@ class TrainingState:
     halved: bool = False  # a batch did not fit into memory: all are computed in twice as many pieces since
     skipped: int = 0  # batches left out because their loss was no number
 
+    def restore(self, saved: dict[str, Any]) -> None:
+        """In place: a step of training knows this object."""
+        for name, value in saved.items():
+            setattr(self, name, value)
+
     def is_over(self, config: TrainingConfig) -> bool:
         stale = len(self.history) - self.best_epoch
         return len(self.history) >= config.epochs or bool(config.patience and self.history and stale >= config.patience)

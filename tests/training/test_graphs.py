@@ -12,7 +12,7 @@ import torch
 from sentence_state.data.batching import collate
 from sentence_state.encoders import ENCODERS
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
-from sentence_state.training import TrainingConfig, fit, graphs, loop
+from sentence_state.training import TrainingConfig, fit, graphs, loop, step
 from sentence_state.training.checkpoint import collect, restore
 from sentence_state.training.graphs import MOST_GRAPHS, CapturedSteps, StaticBatch, bucket, join, to_bucket
 from sentence_state.training.optimizers import LazyAdam, SparseAdam, make_optimizers
@@ -51,7 +51,7 @@ def played_back(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(graphs, "Recorder", Playback)
-    monkeypatch.setattr(loop, "CapturedSteps", Kept)
+    monkeypatch.setattr(step, "CapturedSteps", Kept)
     monkeypatch.setattr(loop, "can_capture", lambda config, device: config.graphs)
     return made
 
@@ -193,7 +193,7 @@ def captured(monkeypatch):
             super().__init__(*arguments)
             made.append(self)
 
-    monkeypatch.setattr(loop, "CapturedSteps", Kept)
+    monkeypatch.setattr(step, "CapturedSteps", Kept)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="training goes on without CUDA graphs")
         yield made

@@ -12,8 +12,8 @@ from sentence_state.data.example import Splits
 from sentence_state.models import JointModel, Model, SequenceTagger, TextClassifier
 from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit, preset
 from sentence_state.training.config import suit_to_size
-from sentence_state.training.loop import pieces
 from sentence_state.training.optimizers import clip_gradients, make_optimizers
+from sentence_state.training.step import pieces
 
 from ..models.synthetic import corpus, small, splits
 
