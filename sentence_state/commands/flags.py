@@ -134,7 +134,7 @@ class TrainFlags:
     out: Annotated[Path, arg(metavar="DIR")]
     """The run folder to make."""
     preset: Literal["fast", "paper", "best"] = "fast"
-    """fast: small, for a laptop; paper: Section 4.1; best: what dev chose on MR, for taggers set by hand."""
+    """fast: small, for a laptop; paper: Section 4.1; best: what dev chose on MR, for taggers on CoNLL-2003."""
     resume: Switch = False
     """Go on with the run in --out after Ctrl-C or a crash; give the other flags as before."""
     seed: Annotated[int, arg(metavar="N")] = 0
