@@ -119,7 +119,7 @@ td { white-space: nowrap; } table { font-size: .92rem; }
 th.name, td.name { text-align: left; } tr.bold td { font-weight: 700; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; } figcaption { font-size: .9rem; }
 .note { font-size: .9rem; } .smoke { background: var(--mark); color: #fff; padding: .6rem 1rem; font-weight: 700; }
-nav { columns: 2; font-size: .9rem; }
+nav { columns: 2; font-size: .9rem; } nav ul { margin: 0; }
 """
 PAGE = """<!doctype html>
 <html lang="en">

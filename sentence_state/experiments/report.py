@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,8 @@ def facts(lines: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def commits(lines: Any) -> list[str]:
-    return [line["commit"] for line in lines]
+    """As git shortens them; "+" stays."""
+    return [re.sub(r"^([0-9a-f]{7})[0-9a-f]+", r"\1", line["commit"]) for line in lines]
 
 
 def listed(values: Any) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from sentence_state.cli import main
 from sentence_state.experiments.catalogue import NAMES
+from sentence_state.experiments.report import commits, listed
 
 from ..command_line import start
 from ..serving.browser import chromium
@@ -196,3 +197,8 @@ def test_what_is_wrong_with_a_file_of_rows_is_said_in_one_line(changes, message,
     assert error.startswith("error: mine.json: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_commits_are_shown_short_and_once_and_keep_their_mark():
+    found = ["0123456789ab+", "0123456789abcdef0123456789abcdef01234567", "0123456", "unknown"]
+    assert listed(commits([{"commit": one} for one in found])) == "0123456, 0123456+, unknown"
