@@ -289,6 +289,7 @@ def chosen(search: Search, task: str, trial: Trial, trials: Sequence[Trial]) -> 
         "trials": sum(one.encoder == trial.encoder for one in trials),
         "pruned": sum(one.encoder == trial.encoder and one.score is None for one in trials),
         "finalists": sum(one.encoder == trial.encoder and one.final is not None for one in trials),
+        "taken_from": trial.taken_from,
         "seeds": len(trial.runs) // len(search.data),
         "vectors": run.vectors,
         "smoke": run.smoke,

@@ -166,6 +166,7 @@ def test_finalists_are_run_with_more_seeds_and_only_they_can_win(tmp_path):
         assert trial.final == max(one["final"] for one in finalists)
         chosen = json.loads((tmp_path / "mr" / f"{experiment.slug(encoder)}.json").read_text())
         assert (chosen["dev"], chosen["finalists"], chosen["seeds"]) == (trial.final, len(finalists), 3)
+        assert chosen["taken_from"] == trial.taken_from
     runs = sum(len(one["runs"]) for one in trials if "final" in one)
     assert any(line.startswith(f"{runs} runs, ") for line in lines)
 
