@@ -3,10 +3,12 @@ import math
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from sentence_state import ModelConfig
 from sentence_state.data.batching import collate
 from sentence_state.data.example import Splits
 from sentence_state.models import JointModel, Model, SequenceTagger, TextClassifier
@@ -302,6 +304,16 @@ def test_the_fast_preset_gets_small_batches_and_many_epochs_for_few_sentences(se
     assert (suited.batch_size, suited.epochs, suited.patience) == expected
     assert suited.decay**suited.epochs == pytest.approx(usual.decay**usual.epochs)
     assert (suited == usual) == (sentences >= 5000)
+
+
+@pytest.mark.parametrize(("task", "data"), [("classifier", "mr"), ("tagger", "conll2003")])
+def test_the_preset_best_is_what_dev_chose(task, data):
+    chosen = json.loads((Path(__file__).parents[2] / f"results/tuned/{data}/s-lstm.json").read_text())
+    model, training = preset("best", task)
+    if task == "tagger":
+        model = replace(model, readout="sentence")  # which only joint models have
+    assert model == ModelConfig(**chosen["model"])
+    assert replace(training, precision="bfloat16") == TrainingConfig(**chosen["training"])
 
 
 def test_other_presets_stay_as_they_are_for_few_sentences():
