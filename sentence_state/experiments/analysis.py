@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,36 +35,51 @@ def figure_4(plan: Plan) -> Experiment:
 
 
 def section_4(plan: Plan, records: Records) -> Section:
-    """Sentences sorted by length, in bins of 80 as in the paper."""
+    """Sentences sorted by length, in bins of 80 as in the paper, or a few more: see `bins_of`."""
     experiment = figure_4(plan)
     summaries = [summary for summary in summarise(experiment, records) if len(summary.scores)]
     panels, rows = [], []
     for group in dict.fromkeys(summary.row.group for summary in summaries):
         curves = []
         for summary in (summary for summary in summaries if summary.row.group == group):
-            lengths, scores = binned(summary)
+            lengths, scores = binned(summary, bins_of)
             spread = scores.std(axis=0, ddof=1).tolist() if len(scores) > 1 else None
             curves.append(Curve(summary.row.label, lengths.tolist(), scores.mean(axis=0).tolist(), spread))
-            thirds = np.array_split(np.arange(scores.shape[1]), min(3, scores.shape[1]))
-            cells = [f"{scores[:, third].mean():.2f}" for third in thirds]
-            rows.append((group, summary.row.label, *cells, *[""] * (3 - len(cells)), str(len(scores))))
+            thirds = binned(summary, lambda lengths: np.array_split(np.argsort(lengths, kind="stable"), 3))[1]
+            cells = [f"{mean:.2f}" for mean in thirds.mean(axis=0)]
+            rows.append((group, summary.row.label, *cells, str(len(scores))))
         metric = "F1" if group.startswith("CoNLL") else "accuracy"
         panels.append(Panel(group, "words (mean of a bin)", metric, curves))
     section = Section(experiment.name, experiment.title)
     section.tables.append(Table(("set", "model", "short third", "middle third", "long third", "seeds"), tuple(rows), 2))
-    section.notes.append("The paper draws curves without numbers. Bins of 80 test sentences by length; shaded: ± sd.")
+    section.notes.append(
+        "The paper draws curves without numbers. Bins of 80 test sentences by length, with all others as long: "
+        "else bins of equal length would stand in one place. Shaded: ± sd."
+    )
     if panels:
         section.figures.append(draw("figure4", experiment.title, panels, plan.smoke))
     return section
 
 
-def binned(summary: Summary) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean length of each bin, and scores (seeds, bins); a rest of less than a bin joins the last."""
+def bins_of(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Places of the sentences of each bin: 80 from the shortest on, then all that are as long as the last of them; a
+    rest of less than a bin joins the last."""
+    order = np.argsort(lengths, kind="stable")
+    ordered, ends = lengths[order], []
+    end = 0
+    while (end := end + BIN) <= len(order):
+        end = int(np.searchsorted(ordered, ordered[end - 1], side="right"))
+        ends.append(end)
+    return np.split(order, ends[:-1])
+
+
+def binned(
+    summary: Summary, cut: Callable[[NDArray[np.int64]], Sequence[NDArray[np.int64]]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean length of each bin, and scores (seeds, bins). cut: from lengths to the places of each bin."""
     counts, lengths = summary.counts, unpack(summary.records[0]["test"]["lengths"])
     assert counts is not None
-    order = np.argsort(lengths, kind="stable")
-    number = max(1, len(order) // BIN)
-    bins = np.split(order, [BIN * place for place in range(1, number)])
+    bins = cut(lengths)
     scores = np.stack([score_of(counts[:, places]) for places in bins], axis=1)
     return np.array([lengths[places].mean() for places in bins]), scores
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentence_state import ModelConfig, TrainingConfig
-from sentence_state.experiments.analysis import BIN, binned
+from sentence_state.experiments.analysis import BIN, binned, bins_of
 from sentence_state.experiments.comparison import compare, versus
 from sentence_state.experiments.document import Report, Section, Table
 from sentence_state.experiments.drawing import Curve, Panel, draw
@@ -143,9 +143,18 @@ def test_test_sentences_are_binned_by_length():
     right = (lengths <= BIN).astype(int)  # the shortest 80 are right
     records = {single.runs[0].key(): line(single.runs[0], right, lengths=lengths)}
     summary = summarise(Experiment("figure4", "T", "test", (single,)), records)[0]
-    means, scores = binned(summary)
+    means, scores = binned(summary, bins_of)
     assert scores.tolist() == [[100.0, 0.0]]
     assert means == pytest.approx([(BIN + 1) / 2, (BIN + 1 + size) / 2])
+
+
+def test_sentences_of_one_length_are_in_one_bin():
+    lengths = np.repeat([7, 3, 5, 9], [60, 100, 90, 20])
+    bins = bins_of(lengths)
+    assert [sorted(set(lengths[places])) for places in bins] == [[3], [5], [7, 9]]
+    assert sorted(np.concatenate(bins)) == list(range(len(lengths)))
+    assert [len(places) for places in bins_of(np.full(50, 4))] == [50]
+    assert [len(places) for places in bins_of(np.full(500, 4))] == [500]
 
 
 REPORT = Report(
