@@ -8,7 +8,7 @@ SECONDS ?= 600
 .PHONY: test fuzz lint types browser demo docs dist fuzz-server setup clean
 
 test: lint types browser  ## everything CI runs
-	$(BIN)/python -m pytest -n auto --maxprocesses 4  # side by side: half the time on two cores
+	$(BIN)/python -m pytest -n auto --maxprocesses 4  # side by side: on two cores 19 minutes instead of 29
 
 demo: setup  ## trains on the embedded sample, intents and slots, in about a minute
 	$(BIN)/sentence-state demo
