@@ -49,7 +49,8 @@ class SentenceStateLSTM(Encoder):
         the mean square of its H changes); 0, the default: all steps. An attribute that may be set at any time.
     variant: "paper", or "released" for what the authors' code computes (needs input_size == hidden_size, one node).
     memory: what training keeps for the backward pass, which computes the rest again: "low", "normal" or "high" (on a
-        GPU; elsewhere as "normal"); "auto": "high" while that is a gibibyte at most, else "normal".
+        GPU; elsewhere as "normal"); "auto": "high" while it keeps at most a quarter of the card's memory, else
+        "normal".
     backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
     """
 

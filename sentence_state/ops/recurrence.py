@@ -61,7 +61,7 @@ def recurrence(
     x: (B, N, D), zero at padding; lengths: (B,) or None; kind: "paper" or "sharp" gates;
     dropout: masks (B, N, H) and (B, k, H) on the h and g that the next step reads.
     memory: what is kept for the backward pass, which computes the rest again: "low", "normal", "high"; "auto": "high"
-        up to a gibibyte, then "normal".
+        up to a quarter of the card's memory, then "normal".
     """
     if can_fuse(x, weights, backend):
         from .fused import fused_recurrence  # here, so that Triton is needed only where it can run

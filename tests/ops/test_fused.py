@@ -123,8 +123,8 @@ def test_columns_of_any_width_and_place_are_put(dtype):
 
 
 def test_no_group_has_more_products_than_kernels_can_count():
-    for keep in (0, 1, 2):
-        found = plan.groups(1000, 1000, 304, keep)
+    for keep in ((0, False), (1, False), (2, False), (1, True)):
+        found = plan.groups(1000, 1000, 304, plan.Options(9, False, True, True, *keep))
         assert [group.start for group in found[1:]] == [group.stop for group in found[:-1]]
         assert (found[0].start, found[-1].stop) == (0, 1000)
         assert max(group.stop - group.start for group in found) * 1000 * 8 * 304 < 2**31
@@ -137,6 +137,7 @@ def test_no_group_has_more_products_than_kernels_can_count():
 @pytest.mark.parametrize("memory", ["low", "high"])
 def test_more_or_less_memory_gives_the_same(monkeypatch, num_steps, need_words, need_sentence, memory):
     monkeypatch.setattr(plan, "GROUP_ROWS", (7, 7))
+    monkeypatch.setattr(plan, "MOST_PRODUCTS", 7 * 8 * 16)
     case = random_case(3, 4, 4, 5, num_steps, "paper" if num_steps % 2 else "sharp", True, True)
     assert_equal(case, FLOAT32, need_words, need_sentence, memory)
     expected = outputs_and_gradients(case, torch.float64, "reference", need_words, need_sentence)
@@ -153,7 +154,7 @@ def test_products_are_kept_by_default_while_they_are_few(monkeypatch):
     )
     bytes_kept = 2 * 3 * (3 * 8 * 16 + 2 * 4 * 16) * 4  # three products, two rows of four parts, all padded to 16
     for most in (bytes_kept, bytes_kept - 1):
-        monkeypatch.setattr(autograd, "MOST_BYTES", most)
+        monkeypatch.setattr(autograd, "LEAST_BYTES", most)
         outputs_and_gradients(case, torch.float32, "triton", True, True, "auto")
     assert kept == [True, False]
 
@@ -228,6 +229,26 @@ def test_the_encoder_uses_it_under_autocast_and_in_a_graph():
     for ours, theirs in zip((words, sentence), expected(x, lengths), strict=True):
         assert (ours - theirs).norm() / theirs.norm() < 2e-2  # bfloat16
     assert all(parameter.grad.dtype == torch.float32 for parameter in encoder.parameters())
+
+
+@pytest.mark.gpu
+def test_compilers_see_one_operator_on_a_card_at_any_size():
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(16, 16, num_steps=3, device="cuda")
+    x, lengths = torch.randn(5, 12, 16, device="cuda"), torch.tensor([12, 3, 1, 7, 12], device="cuda")
+    sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    program = torch.export.export(encoder, (x, lengths), dynamic_shapes={"x": sizes, "lengths": {0: sizes[0]}})
+    assert [str(node.target) for node in program.graph.nodes].count("sentence_state.recurrence.default") == 1
+    compiled = torch.compile(encoder, fullgraph=True, dynamic=True, backend="aot_eager")
+    for B, N in [(5, 12), (3, 40)]:
+        x, lengths = torch.randn(B, N, 16, device="cuda"), torch.randint(1, N + 1, (B,), device="cuda")
+        expected = encoder(x, lengths)
+        for run in (program.module(), compiled):
+            for ours, theirs in zip(run(x, lengths), expected, strict=True):
+                torch.testing.assert_close(ours, theirs)
+    wanted = torch.autograd.grad(expected.sentence.sum(), list(encoder.parameters()))
+    found = torch.autograd.grad(compiled(x, lengths).sentence.sum(), list(encoder.parameters()))
+    torch.testing.assert_close(found, wanted)
 
 
 def test_operators_pass_pytorchs_own_check():

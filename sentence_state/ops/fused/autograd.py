@@ -20,7 +20,7 @@ OPTIONS = (  # those of plan.Options
     "SymInt num_steps, bool sharp, bool need_words, bool need_sentence, SymInt keep, bool keep_products"
 )
 KEEP = {"low": (2, False), "normal": (1, False), "high": (1, True)}  # the last two options
-MOST_BYTES = 2**30  # that memory="auto" keeps for speed
+LEAST_BYTES = 2**30  # that memory="auto" may keep for speed, even where it is more than a quarter of the card
 
 
 def fused_recurrence(
@@ -38,13 +38,19 @@ def fused_recurrence(
     drop_h, drop_g = (None, None) if dropout is None else (dropout[0], dropout[1].squeeze(1))
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (x, *weights))
     if differentiable and memory == "auto":
-        memory = "high" if kept_bytes(x, weights, num_steps) <= MOST_BYTES else "normal"
+        memory = "high" if kept_bytes(x, weights, num_steps) <= most_bytes(x.device.index) else "normal"
     keep = KEEP[memory] if differentiable else (0, False)
     options = (num_steps, kind == "sharp", need_words, need_sentence, *keep)
     x, *weights_in_rows = (tensor.contiguous() for tensor in (x, *weights))  # kernels know no strides
     lengths = None if lengths is None else lengths.contiguous()
     h, g, c_g, *_ = recurrence_op(x, *weights_in_rows, lengths, drop_h, drop_g, *options)
     return State(h, h, g[:, None], c_g[:, None])
+
+
+@torch.compiler.assume_constant_result
+def most_bytes(card: int | None) -> int:
+    """That memory="auto" keeps for speed: a quarter of the card's memory."""
+    return LEAST_BYTES if card is None else max(LEAST_BYTES, torch.cuda.get_device_properties(card).total_memory // 4)
 
 
 def kept_bytes(x: Tensor, weights: Weights, num_steps: int) -> int:

@@ -10,9 +10,12 @@ from .gates import (
     arrives_last,
     exp2,
     node_value,
+    of_left,
+    of_right,
     old_cells,
     on_every_row,
     reciprocal,
+    row_of,
     score,
     sigmoid,
     squash,
@@ -24,14 +27,25 @@ from .gates import (
 
 
 @triton.jit
-def from_neighbours(buffer, width, m, rows, n, units, inside, Hp):
-    """What each word receives, where a row (of `width`) begins with what a word gives to its left neighbour, to itself
-    and to its right neighbour, Hp each."""
-    at = buffer + m[:, None] * width + units[None, :]
+def from_neighbours(dxi, width, m, rows, n, units, inside, Hp):
+    """What each h receives: a row (of `width`) begins with the gradients of the h to the left of a word, of its own and
+    of the h to its right, Hp each."""
+    at = dxi + m[:, None] * width + units[None, :]
     total = tl.load(at + Hp, mask=inside, other=0.0).to(tl.float32)
     total += tl.load(at + width, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
     total += tl.load(at - width + 2 * Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
     return total
+
+
+@triton.jit
+def given_to_cells(dc, m, places, tile, tiles, units, inside, Hp):
+    """What each cell receives: from its own tile, and at its ends from the tiles beside it."""
+    given = tl.load(dc + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
+    before = tl.load(places - Hp, mask=(units < Hp) & (tile > 0), other=0.0).to(tl.float32)
+    after = tl.load(places + 2 * Hp, mask=(units < Hp) & (tile + 1 < tiles), other=0.0).to(tl.float32)
+    row = tl.arange(0, m.shape[0])[:, None]
+    given = tl.where(row == 0, given + before[None, :], given)
+    return tl.where(row == m.shape[0] - 1, given + after[None, :], given)
 
 
 @triton.jit
@@ -64,8 +78,9 @@ def backward_step(
     log_z,  # (B, Hp) float32
     dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right, x]; in the last step (M, dh_row), that of h
     dx,  # (M, dx_row) to which the gradient of x is added; not in the last step
-    dc,  # (M, 3, Hp) what the next step gives to each cell; not read in the last step
-    dc_out,  # (M, 3, Hp) what this step gives; in the first step that is in dcg
+    dc,  # (M + 2 tiles, Hp) what the next step gives to each cell within its tile, then what every tile gives to the
+    # cell before it and to the one after it; not read in the last step
+    dc_out,  # the same for this step; in the first step that is in dcg
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
     dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before, in the first step of c_0
     partial,  # (B, TILES + sections, 9, Hp) float32
@@ -107,6 +122,7 @@ def backward_step(
     inside = (rows < n)[:, None] & unit_in[None, :]
     p_row = 8 * Hp if NEED_WORDS else Hp
     places = partial + b * (TILES + tl.cdiv(TILES, PARTS)) * 9 * Hp + units
+    ends = (tl.num_programs(2) * N + (b * TILES + tile) * 2) * Hp + units
     cg = on_every_row(cg_in + b * Hp, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
@@ -157,7 +173,7 @@ def backward_step(
         else:
             d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, units, Hp)
             dh = from_neighbours(dxi, xi_row, m, rows, n, units, inside, Hp) + d_mean / n
-            dc_new = from_neighbours(dc, 3 * Hp, m, rows, n, units, inside, Hp)
+            dc_new = given_to_cells(dc, m, dc + ends, tile, tiles, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
         a_i = word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
@@ -221,10 +237,11 @@ def backward_step(
             tl.store(places + (tile * 9 + 8) * Hp, tl.sum(to_own, axis=0), mask=unit_in)
     tl.store(dP + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
     if not FIRST:
-        give = dc_out + m[:, None] * (3 * Hp) + units[None, :]
-        tl.store(give, to_left, mask=inside)
-        tl.store(give + Hp, to_own, mask=inside)
-        tl.store(give + 2 * Hp, to_right, mask=inside)
+        nothing = tl.zeros([UNITS], tl.float32)
+        to_own += of_right(to_left, nothing) + of_left(to_right, nothing)
+        tl.store(dc_out + m[:, None] * Hp + units[None, :], to_own, mask=inside)
+        tl.store(dc_out + ends, row_of(to_left, 0), mask=unit_in)
+        tl.store(dc_out + ends + Hp, row_of(to_right, ROWS - 1), mask=unit_in)
     if not LAST:
         tl.store(dx + m[:, None] * dx_row + units[None, :], dx_sum, mask=in_x)
 

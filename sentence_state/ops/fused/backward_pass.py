@@ -62,7 +62,7 @@ def backward(
         d_c_g[:, :H] = dc_g
     if dg is None:
         dg = x.new_zeros(B, H)
-    for group in groups(B, N, Hp, options.keep):
+    for group in groups(B, N, Hp, options):
         rows = slice(group.start * N, group.stop * N)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
@@ -130,11 +130,12 @@ def backward_of_group(
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept_products else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
-    dxi, dc, dgh = x.new_empty(M, width), new(2, M, 3 * Hp).unbind(), x.new_empty(B, 2 * Hp)
+    dxi, dgh = x.new_empty(M, width), x.new_empty(B, 2 * Hp)
     dx, dx_row = x.new_zeros(x_rows.shape), x_rows.shape[1]
     products, h_steps = P.unbind(), h.unbind()
     tiling, forwards = Tiling.of(N, max(Hp, dx_row)), Tiling.of(N, Hp)
     partial, counter = tiling.sums(x, B, 9, Hp)
+    dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, c_0, gates = packed.words.t(), packed.c_0, 7 * Hp
     launch = tiling.launch(x, BACKWARD_REGISTERS)
 

@@ -42,7 +42,7 @@ def forward(
     first = start(packed, gh[0], c_g[0])
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling, beside = Tiling.of(N, Hp), Beside(x)
-    for group in groups(B, N, Hp, keep):
+    for group in groups(B, N, Hp, options):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
         h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, kept.shape[1]) for kept in (h_kept, c_kept))

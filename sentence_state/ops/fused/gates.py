@@ -103,18 +103,48 @@ def word_gate(
 
 
 @triton.jit
+def row_of(tile, k: tl.constexpr):
+    """Row k of a tile of float32. As bits, a sum of integers with zeros: the compiler leaves the sum out, for a thread
+    has all rows of its units."""
+    row = tl.arange(0, tile.shape[0])[:, None]
+    return tl.sum(tl.where(row == k, tile.to(tl.int32, bitcast=True), 0), axis=0).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def of_left(tile, before):
+    """In each row what the row before has; in the first one `before`."""
+    row = tl.arange(0, tile.shape[0])[:, None]
+    moved = tl.broadcast_to(before[None, :], tile.shape)
+    for k in tl.static_range(tile.shape[0] - 1):
+        moved = tl.where(row == k + 1, row_of(tile, k)[None, :], moved)
+    return moved
+
+
+@triton.jit
+def of_right(tile, after):
+    """In each row what the row after has; in the last one `after`."""
+    row = tl.arange(0, tile.shape[0])[:, None]
+    moved = tl.broadcast_to(after[None, :], tile.shape)
+    for k in tl.static_range(tile.shape[0] - 1):
+        moved = tl.where(row == k, row_of(tile, k + 1)[None, :], moved)
+    return moved
+
+
+@triton.jit
 def old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST: tl.constexpr):
     """The cells of the left neighbour, the word itself and the right neighbour, zero outside the sentence."""
-    has_left, has_right = (rows > 0)[:, None] & inside, (rows + 1 < n)[:, None] & inside
     if FIRST:
+        has_left, has_right = (rows > 0)[:, None] & inside, (rows + 1 < n)[:, None] & inside
         start = on_every_row(c_0, units, Hp)
         return tl.where(has_left, start, 0.0), tl.where(inside, start, 0.0), tl.where(has_right, start, 0.0)
     else:
-        at = c_in + m[:, None] * Hp + units[None, :]
-        left = tl.load(at - Hp, mask=has_left, other=0.0).to(tl.float32)
-        own = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-        right = tl.load(at + Hp, mask=has_right, other=0.0).to(tl.float32)
-        return left, own, right
+        own = tl.load(c_in + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
+        first, row = tl.min(m, axis=0), tl.min(rows, axis=0)
+        at = c_in + first * Hp + units
+        before = tl.load(at - Hp, mask=(units < Hp) & (row > 0), other=0.0).to(tl.float32)
+        after = rows.shape[0]
+        after = tl.load(at + after * Hp, mask=(units < Hp) & (row + after < n), other=0.0).to(tl.float32)
+        return of_left(own, before), own, of_right(own, after)
 
 
 @triton.jit

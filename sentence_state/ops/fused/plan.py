@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from .layout import BLOCKS
 
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
-# as large as one group. The second number is for little memory.
+# as large as one group. The second number is for little memory. Where all products are kept, all sentences are one group.
 GROUP_ROWS = (16384, 2560)
+MOST_PRODUCTS = 2**31  # in a group: kernels count with 32 bits
 # A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
 # thread: as few as types of 16 bits need, for more programs at once.
 ROWS, UNITS, FORWARD_REGISTERS, BACKWARD_REGISTERS = 4, 64, 96, 168
@@ -131,9 +132,11 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
     return x.new_empty if lengths is None else x.new_zeros
 
 
-def groups(B: int, N: int, Hp: int, keep: int) -> list[slice]:
-    """Slices of the batch, of nearly equal size; all of it where nothing is kept, if kernels can count the products."""
-    number = max(round(B * N / GROUP_ROWS[keep - 1]) if keep else 1, math.ceil(B * N * BLOCKS * Hp / 2**31))
+def groups(B: int, N: int, Hp: int, options: Options) -> list[slice]:
+    """Slices of the batch, of nearly equal size; all of it where nothing is kept, or all products are, if kernels can
+    count the products."""
+    number = round(B * N / GROUP_ROWS[options.keep - 1]) if options.keep and not options.keep_products else 1
+    number = max(number, math.ceil(B * N * BLOCKS * Hp / MOST_PRODUCTS))
     size = parts_of(B, min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
