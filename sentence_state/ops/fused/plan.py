@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from .layout import BLOCKS
 
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
-# as large as one group. The second number is for little memory. Where all products are kept, all sentences are one group.
+# as large as one group. The second number is for little memory. Where all products are kept, one group has them all.
 GROUP_ROWS = (16384, 2560)
 MOST_PRODUCTS = 2**31  # in a group: kernels count with 32 bits
 # A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
