@@ -39,11 +39,11 @@ def reproduce(flags: Reproduce) -> int:
     check(flags)
     rank, local_rank = leave_group()
     plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, flags.settings)
-    targets = [find(name, plan) for name in expand(flags.targets)]
+    names = expand(flags.targets)
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    finished = flags.report_only or work(flags, targets, folder, rank, local_rank, console)
+    finished = flags.report_only or work(flags, [find(name, plan) for name in names], folder, rank, local_rank, console)
     if rank == 0:  # under torchrun, one process is enough to write
-        report(plan, targets, folder, console)
+        report(plan, names, folder, console)
     return 0 if finished else UNFINISHED
 
 
@@ -106,17 +106,16 @@ def work(
     return not left
 
 
-def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console) -> None:
+def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> None:
     """All that is finished in this folder, experiments of its own specs/ too, not only what was asked for now."""
     records = Store(folder).records()
     sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
     vectors = {record["run"]["vectors"] for record in records.values() if "run" in record}
     name = vectors.pop() if plan.vectors == "none" and len(vectors) == 1 else plan.vectors  # --report-only is enough
     plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets, vectors=name)
-    asked = {target.name for target in targets}
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
-    found = [find_for_report(name, plan, console) for name in (*NAMES, *own.values())]
+    found = [find_for_report(name, plan, name in asked, console) for name in (*NAMES, *own.values())]
     document = make_report([target for target in found if target], records, plan.smoke)
     shown = {Path(name).stem for name in asked}
     for section in document.sections:
@@ -128,14 +127,23 @@ def report(plan: Plan, targets: Sequence[Target], folder: Path, console: Console
     console.print(f"\nreport: {', '.join(map(str, paths))}")
 
 
-def find_for_report(name: str, plan: Plan, console: Console) -> Target | None:
-    """None where the folder of settings has none for this; a report of all the rest is written nevertheless."""
-    try:
-        return find(name, plan)
-    except DataError as error:
-        if name not in NAMES:
-            console.print(f"not in the report: {name} ({error})")
-        return None
+def find_for_report(name: str, plan: Plan, asked: bool, console: Console) -> Target | None:
+    """With those settings that have any for this. None where none has: what was asked for is an error then, of the rest
+    a report is written nevertheless."""
+    usable, errors = [], []
+    for settings in plan.settings:
+        try:
+            find(name, replace(plan, settings=(settings,)))
+            usable.append(settings)
+        except DataError as error:
+            errors.append(error)
+    if usable:
+        return find(name, replace(plan, settings=tuple(usable)))
+    if asked:
+        raise errors[0]
+    if name not in NAMES:
+        console.print(f"not in the report: {name} ({errors[0]})")
+    return None
 
 
 def seeds_of(records: Records) -> list[int]:
