@@ -16,8 +16,9 @@ from ..experiments.experiment import Plan
 from ..experiments.material import Data, Place, read_splits, vectors_name
 from ..experiments.rendering import markdown_table, write_report
 from ..experiments.report import make_report
+from ..experiments.runs import Run
 from ..experiments.store import Store
-from ..experiments.summaries import Records
+from ..experiments.summaries import Records, finished
 from ..experiments.workers import Crew, leave_group, measure_all, run_all
 from .console import make_console
 from .flags import Reproduce, UsageError
@@ -41,10 +42,10 @@ def reproduce(flags: Reproduce) -> int:
     plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, flags.settings)
     names = expand(flags.targets)
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    finished = flags.report_only or work(flags, [find(name, plan) for name in names], folder, rank, local_rank, console)
+    complete = flags.report_only or work(flags, [find(name, plan) for name in names], folder, rank, local_rank, console)
     if rank == 0:  # under torchrun, one process is enough to write
         report(plan, names, folder, console)
-    return 0 if finished else UNFINISHED
+    return 0 if complete else UNFINISHED
 
 
 def check(flags: Reproduce) -> None:
@@ -115,7 +116,7 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
     plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets, vectors=name)
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
-    found = [find_for_report(name, plan, name in asked, console) for name in (*NAMES, *own.values())]
+    found = [find_for_report(name, plan, records, name in asked, console) for name in (*NAMES, *own.values())]
     document = make_report([target for target in found if target], records, plan.smoke)
     shown = {Path(name).stem for name in asked}
     for section in document.sections:
@@ -127,23 +128,32 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
     console.print(f"\nreport: {', '.join(map(str, paths))}")
 
 
-def find_for_report(name: str, plan: Plan, asked: bool, console: Console) -> Target | None:
-    """With those settings that have any for this. None where none has: what was asked for is an error then, of the rest
-    a report is written nevertheless."""
-    usable, errors = [], []
+def find_for_report(name: str, plan: Plan, records: Records, asked: bool, console: Console) -> Target | None:
+    """With those settings by which half of it or more was run, else the first that has any for it. None where none has:
+    what was asked for is an error then, of the rest a report is written nevertheless."""
+    found, errors = {}, []
     for settings in plan.settings:
         try:
-            find(name, replace(plan, settings=(settings,)))
-            usable.append(settings)
+            found[settings] = share_run(find(name, replace(plan, settings=(settings,))), records)
         except DataError as error:
             errors.append(error)
-    if usable:
-        return find(name, replace(plan, settings=tuple(usable)))
+    if found:
+        shown = [settings for settings, share in found.items() if share >= 0.5] or list(found)[:1]
+        return find(name, replace(plan, settings=tuple(shown)))
     if asked:
         raise errors[0]
     if name not in NAMES:
         console.print(f"not in the report: {name} ({errors[0]})")
     return None
+
+
+def share_run(target: Target, records: Records) -> float:
+    """Of its different runs, seeds aside, how many have a finished one."""
+    done: dict[Run, bool] = {}
+    for run in target.runs:
+        kind = replace(run, training=replace(run.training, seed=0))
+        done[kind] = done.get(kind, False) or finished(run, records) is not None
+    return sum(done.values()) / max(1, len(done))
 
 
 def seeds_of(records: Records) -> list[int]:

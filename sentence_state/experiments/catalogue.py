@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from .analysis import figure_4, figure_5, memory, section_4, section_5, section_memory
@@ -18,7 +18,7 @@ from .labelling import figure_3, table_6, table_7
 from .measurements import Measurement
 from .runs import Run
 from .settings import section_1, table_1
-from .summaries import Records, finished
+from .summaries import Records
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,6 @@ def find(name: str, plan: Plan) -> Target:
 
 
 def section_of(experiment: Experiment, plan: Plan, records: Records) -> Section:
-    if len(plan.settings) > 1:  # not all of them are meant for every row
-        rows = (row for row in experiment.rows if any(finished(run, records) for run in row.runs))
-        experiment = replace(experiment, rows=tuple(rows))
     if experiment.name in ("figure2", "figure3"):
         return steps_figure(experiment, records, plan.smoke)
     if experiment.name == "figure4":
