@@ -104,10 +104,10 @@ def word_gate(
 
 @triton.jit
 def row_of(tile, k: tl.constexpr):
-    """Row k of a tile of float32. As bits, a sum of integers with zeros: the compiler leaves the sum out, for a thread
-    has all rows of its units."""
+    """Row k of a tile of float32: of its bits as integers and of the least integer for all other rows, the maximum. A
+    thread has all rows of its units, so the compiler leaves all of that out."""
     row = tl.arange(0, tile.shape[0])[:, None]
-    return tl.sum(tl.where(row == k, tile.to(tl.int32, bitcast=True), 0), axis=0).to(tl.float32, bitcast=True)
+    return tl.max(tl.where(row == k, tile.to(tl.int32, bitcast=True), -(2**31)), axis=0).to(tl.float32, bitcast=True)
 
 
 @triton.jit
