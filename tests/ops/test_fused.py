@@ -253,6 +253,17 @@ def test_compilers_see_one_operator_at_any_size():
     torch.testing.assert_close(found, wanted)
 
 
+def test_a_second_derivative_is_refused_not_wrong():
+    encoder = SentenceStateLSTM(3, 4, num_steps=2, device=DEVICE, backend="triton")
+    x = torch.randn(1, 2, 3, device=DEVICE, requires_grad=True)
+    for given in (x, x.detach()):
+        gradients = torch.autograd.grad(
+            encoder(given).sentence.sum(), [x, encoder.W], create_graph=True, allow_unused=True
+        )
+        with pytest.raises(RuntimeError, match='no second derivative; use backend="reference"'):
+            sum(gradient.sum() for gradient in gradients if gradient is not None).backward()
+
+
 def test_operators_pass_pytorchs_own_check():
     case = random_case(2, 3, 4, 5, 2, "paper", True, False)
     x, lengths, weights, *_ = case

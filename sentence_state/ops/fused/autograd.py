@@ -131,13 +131,27 @@ class Differentiable(torch.autograd.Function):
         return tuple(output)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         x, *kept = ctx.saved_tensors
         masks, saved = kept[:3], kept[3:]
         given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
-        found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype)
+        with torch.no_grad():
+            found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype)
+        if torch.is_grad_enabled():  # create_graph=True
+            found = NotTwice.apply(torch.zeros((), requires_grad=True), *found)
         return None, *found, *[None] * 9
+
+
+class NotTwice(torch.autograd.Function):
+    """The gradients as they are: without it they would pass for constants in a second derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, *found: Tensor) -> tuple[Tensor, ...]:
+        return tuple(gradient.view_as(gradient) for gradient in found)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> None:
+        raise RuntimeError('the fused kernels have no second derivative; use backend="reference"')
 
 
 def recurrence_autograd(keys: Any, x: Tensor, *arguments: Any) -> list[Tensor]:
