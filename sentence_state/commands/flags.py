@@ -291,8 +291,9 @@ class Reproduce:
     JSON file with rows of your own."""
     data_dir: Folder = None
     """Where the sets are; smoke runs do without."""
-    embeddings: File = None
-    """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes."""
+    embeddings: Annotated[tuple[Path, ...], arg(metavar="FILE", help_behavior_hint="")] = ()
+    """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes, of one such file or
+    of several side by side."""
     out: Folder = None
     """Results, finished runs and report; by default results, for smoke runs runs/smoke."""
     seeds: Annotated[int, arg(metavar="N")] = 5

@@ -12,6 +12,7 @@ from ..data.benchmarks import SOURCES, is_here
 from ..data.errors import DataError
 from ..data.vector_archives import write_archive
 from ..experiments.catalogue import NAMES, Target, about, find
+from ..experiments.document import Section
 from ..experiments.experiment import Plan
 from ..experiments.material import Data, Place, read_splits, vectors_name
 from ..experiments.rendering import markdown_table, write_report
@@ -39,7 +40,7 @@ def reproduce(flags: Reproduce) -> int:
         return write_vectors(flags, console)
     check(flags)
     rank, local_rank = leave_group()
-    plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, flags.settings)
+    plan = make_plan(flags.data_dir, one_file(flags.embeddings), flags.seeds, flags.smoke, flags.settings)
     names = expand(flags.targets)
     folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
     complete = flags.report_only or work(flags, [find(name, plan) for name in names], folder, rank, local_rank, console)
@@ -58,6 +59,12 @@ def check(flags: Reproduce) -> None:
         raise UsageError("--data-dir DIR: the folder with the sets; nothing is downloaded (--smoke does without)")
 
 
+def one_file(embeddings: Sequence[Path]) -> Path | None:
+    if len(embeddings) > 1:
+        raise UsageError("--embeddings FILE: runs take one; `reproduce vectors` puts several side by side")
+    return embeddings[0] if embeddings else None
+
+
 def make_plan(
     data_dir: Path | None, embeddings: Path | None, seeds: int, smoke: bool, settings: tuple[str, ...]
 ) -> Plan:
@@ -66,13 +73,13 @@ def make_plan(
 
 
 def write_vectors(flags: Reproduce, console: Console) -> int:
-    """The vectors of all words of the sets in one .npz, under the name of the file that they come from."""
-    if flags.data_dir is None or flags.embeddings is None:
+    """The vectors of all words of the sets in one .npz, under the name of the file that they come from, or of all."""
+    if flags.data_dir is None or not flags.embeddings:
         raise UsageError("vectors needs --data-dir DIR and --embeddings FILE")
     names = [name for name in SOURCES if is_here(name, flags.data_dir)]
     splits = [read_splits(Data(name), flags.data_dir) for name in names]
     words = {word for part in splits for e in (*part.train, *part.dev, *part.test) for word in e.words}
-    path = (flags.out or Path("results")) / f"{vectors_name(flags.embeddings)}.npz"
+    path = (flags.out or Path("results")) / f"{'+'.join(map(vectors_name, flags.embeddings))}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     _, found = write_archive(flags.embeddings, sorted(words), path)
     size = path.stat().st_size / 2**20
@@ -95,7 +102,7 @@ def work(
     flags: Reproduce, targets: Sequence[Target], folder: Path, rank: int, local_rank: int, console: Console
 ) -> bool:
     """Train, then measure with nothing beside it; whether all of it could be finished."""
-    place = Place(flags.data_dir, flags.embeddings, str(check_device(flags.device)))
+    place = Place(flags.data_dir, one_file(flags.embeddings), str(check_device(flags.device)))
     crew = Crew(flags.jobs, place, local_rank)
     left = run_all([run for target in targets for run in target.runs], folder, crew, console.print)
     if left:
@@ -111,9 +118,7 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
     """All that is finished in this folder, experiments of its own specs/ too, not only what was asked for now."""
     records = Store(folder).records()
     sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
-    vectors = {record["run"]["vectors"] for record in records.values() if "run" in record}
-    name = vectors.pop() if plan.vectors == "none" and len(vectors) == 1 else plan.vectors  # --report-only is enough
-    plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets, vectors=name)
+    plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets)
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
     found = [find_for_report(name, plan, records, name in asked, console) for name in (*NAMES, *own.values())]
@@ -129,31 +134,49 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
 
 
 def find_for_report(name: str, plan: Plan, records: Records, asked: bool, console: Console) -> Target | None:
-    """With those settings by which half of it or more was run, else the first that has any for it. None where none has:
-    what was asked for is an error then, of the rest a report is written nevertheless."""
-    found, errors = {}, []
+    """With those settings by which half of it or more was run, else the first that has any for it, and with the word
+    vectors that most of it was run with, of several the last. None where no settings have any: what was asked for is an
+    error then, of the rest a report is written nevertheless."""
+    usable, errors = [], []
     for settings in plan.settings:
         try:
-            found[settings] = share_run(find(name, replace(plan, settings=(settings,))), records)
+            find(name, replace(plan, settings=(settings,)))
+            usable.append(settings)
         except DataError as error:
             errors.append(error)
-    if found:
-        shown = [settings for settings, share in found.items() if share >= 0.5] or list(found)[:1]
-        return find(name, replace(plan, settings=tuple(shown)))
-    if asked:
-        raise errors[0]
-    if name not in NAMES:
-        console.print(f"not in the report: {name} ({errors[0]})")
-    return None
+    if not usable:
+        if asked:
+            raise errors[0]
+        if name not in NAMES:
+            console.print(f"not in the report: {name} ({errors[0]})")
+        return None
+    names = {record["run"]["vectors"] for record in records.values() if "run" in record} or {plan.vectors}
+    plans = [replace(plan, settings=tuple(usable), vectors=vectors) for vectors in sorted(names)]
+    plan = max(plans, key=lambda one: extent(find(name, one), records))
+    single = {settings: replace(plan, settings=(settings,)) for settings in usable}
+    shown = [settings for settings, one in single.items() if extent(find(name, one), records)[0] >= 0.5]
+    target = find(name, replace(plan, settings=tuple(shown or usable[:1])))
+    return with_note(target, f"Word vectors: {plan.vectors}.") if len(names) > 1 and target.runs else target
 
 
-def share_run(target: Target, records: Records) -> float:
-    """Of its different runs, seeds aside, how many have a finished one."""
+def with_note(target: Target, note: str) -> Target:
+    def section(records: Records) -> Section:
+        made = target.section(records)
+        made.notes.append(note)
+        return made
+
+    return replace(target, section=section)
+
+
+def extent(target: Target, records: Records) -> tuple[float, str]:
+    """Of its different runs, seeds aside, how many have a finished one; and when the last of them was."""
     done: dict[Run, bool] = {}
+    last = ""
     for run in target.runs:
-        kind = replace(run, training=replace(run.training, seed=0))
-        done[kind] = done.get(kind, False) or finished(run, records) is not None
-    return sum(done.values()) / max(1, len(done))
+        kind, record = replace(run, training=replace(run.training, seed=0)), finished(run, records)
+        done[kind] = done.get(kind, False) or record is not None
+        last = max(last, record["finished"] if record else "")
+    return sum(done.values()) / max(1, len(done)), last
 
 
 def seeds_of(records: Records) -> list[int]:

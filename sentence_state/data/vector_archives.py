@@ -6,7 +6,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -24,14 +24,19 @@ DAMAGED = (
 )  # fmt: skip
 
 
-def write_archive(source: str | PathLike[str], words: Iterable[str], target: str | PathLike[str]) -> tuple[int, int]:
-    """The vectors that a text file has for these words, as written and lower-cased, in half precision.
+def write_archive(
+    sources: Sequence[str | PathLike[str]], words: Iterable[str], target: str | PathLike[str]
+) -> tuple[int, int]:
+    """The vectors that a text file has for these words, as written and lower-cased, in half precision; of several files
+    side by side, zeros where one of them has none.
 
     Returns how many words were looked up and how many found.
     """
     keys = [key.encode("utf-8", "surrogatepass") for word in words for key in (word, word.lower())]
     wanted = {key: row for row, key in enumerate(dict.fromkeys(keys))}
-    vectors, found = read_vectors(Path(source), wanted, len(wanted))
+    parts = [read_vectors(Path(source), wanted, len(wanted)) for source in sources]
+    vectors = np.concatenate([vectors * found[:, None] for vectors, found in parts], axis=1)
+    found = np.any([found for _, found in parts], axis=0)
     kept = [key for key, row in wanted.items() if found[row]]
     joined = np.frombuffer(b"\n".join(kept), np.uint8)
     with open(target, "wb") as file:

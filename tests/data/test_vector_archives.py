@@ -20,11 +20,23 @@ def glove(tmp_path):
 
 def test_an_archive_gives_what_its_file_gives(glove, tmp_path):
     vocabulary = Vocabulary.of_words([WORDS])
-    assert write_archive(glove, WORDS, tmp_path / "glove.npz") == (7, 4)
+    assert write_archive([glove], WORDS, tmp_path / "glove.npz") == (7, 4)
     whole, small = read_embeddings(glove, vocabulary), read_embeddings(tmp_path / "glove.npz", vocabulary)
     np.testing.assert_array_equal(small.found, whole.found)
     np.testing.assert_allclose(small.vectors, whole.vectors, rtol=2**-11, atol=1e-6)  # half precision: 11 bits
     assert "x" not in np.load(tmp_path / "glove.npz")["words"].tobytes().decode().split("\n")
+
+
+def test_vectors_of_two_files_stand_side_by_side(glove, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("film 1 2\nunheard 3 4\n")
+    assert write_archive([glove, other], WORDS, tmp_path / "both.npz") == (7, 5)
+    both = read_embeddings(tmp_path / "both.npz", Vocabulary(["film", "unheard", "the"]))
+    film, unheard, the = both.vectors[both.found]
+    assert film[6:].tolist() == [1, 2]
+    assert unheard.tolist() == [0] * 6 + [3, 4]
+    assert np.any(the[:6])
+    assert the[6:].tolist() == [0, 0]
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):

@@ -192,6 +192,22 @@ def test_a_report_of_several_settings_has_the_tables_that_were_run_with_each(cal
     assert "small/tagging/bilstm.json: no such file" in error
 
 
+def test_a_report_says_which_word_vectors_a_table_was_run_with_where_there_are_several(call, tmp_path):
+    path = tmp_path / "tuned" / "mr" / "s-lstm.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"model": {}, "training": {}}')
+    options = ["--smoke", "--skip-times", "--seeds", "1", "--settings", "tuned"]
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.txt").write_text("the 1 2\nfilm 0 1\n")
+        assert call(["table4", *options, "--embeddings", f"{name}.txt"], tmp_path)[0] == 0
+    report = (tmp_path / "runs/smoke/report.md").read_text()
+    assert "Word vectors: second." in report  # run last
+    assert "Word vectors: first." not in report
+    code, _, error = call(["table4", *options, "--embeddings", "first.txt", "second.txt"], tmp_path)
+    assert code == 2
+    assert "`reproduce vectors` puts several side by side" in error
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
