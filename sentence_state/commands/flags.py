@@ -292,8 +292,7 @@ class Reproduce:
     data_dir: Folder = None
     """Where the sets are; smoke runs do without."""
     embeddings: Annotated[tuple[Path, ...], arg(metavar="FILE", help_behavior_hint="")] = ()
-    """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes, of one such file or
-    of several side by side."""
+    """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes of one or more."""
     out: Folder = None
     """Results, finished runs and report; by default results, for smoke runs runs/smoke."""
     seeds: Annotated[int, arg(metavar="N")] = 5
