@@ -139,11 +139,10 @@ def old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST: tl.constexpr):
         return tl.where(has_left, start, 0.0), tl.where(inside, start, 0.0), tl.where(has_right, start, 0.0)
     else:
         own = tl.load(c_in + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
-        first, row = tl.min(m, axis=0), tl.min(rows, axis=0)
+        first, row, number = tl.min(m, axis=0), tl.min(rows, axis=0), rows.shape[0]
         at = c_in + first * Hp + units
         before = tl.load(at - Hp, mask=(units < Hp) & (row > 0), other=0.0).to(tl.float32)
-        after = rows.shape[0]
-        after = tl.load(at + after * Hp, mask=(units < Hp) & (row + after < n), other=0.0).to(tl.float32)
+        after = tl.load(at + number * Hp, mask=(units < Hp) & (row + number < n), other=0.0).to(tl.float32)
         return of_left(own, before), own, of_right(own, after)
 
 
