@@ -153,7 +153,7 @@ def test_products_are_kept_by_default_while_they_are_few(monkeypatch):
     )
     bytes_kept = 2 * 3 * (3 * 8 * 16 + 2 * 4 * 16) * 4  # three products, two rows of four parts, all padded to 16
     for most in (bytes_kept, bytes_kept - 1):
-        monkeypatch.setattr(autograd, "LEAST_BYTES", most)
+        monkeypatch.setattr(autograd, "most_bytes", lambda card, most=most: most)
         outputs_and_gradients(case, torch.float32, "triton", True, True, "auto")
     assert kept == [True, False]
 
