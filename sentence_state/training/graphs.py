@@ -7,9 +7,10 @@ memory and never run at once. Where a capture fails, training goes on without gr
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,8 @@ class Recorder:
         generator = torch.cuda.default_generators[current.device_index]
         random = generator.clone_state()
         try:
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+            capture = torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local")
+            with no_collection(), capture:
                 loss = step()
         except BaseException:
             torch.cuda.set_stream(current)
@@ -105,6 +107,19 @@ class Recorder:
         end = next(getattr(torch._C, name) for name in names if hasattr(torch._C, name))
         with suppress(RuntimeError):  # it has stopped already where the error was none of CUDA's
             end(device_index, self.pool)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """A graph that is destroyed spoils another's capture, and those of a model that is no longer used are destroyed
+    whenever Python looks for cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class CapturedSteps:

@@ -1,8 +1,10 @@
 """Training steps in CUDA graphs. On the CPU a recorder that runs the step again stands for the graph: buckets, static
 buffers, capturable optimizers and the fall-back are the same."""
 
+import gc
 import math
 import warnings
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +16,16 @@ from sentence_state.encoders import ENCODERS
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
 from sentence_state.training import TrainingConfig, fit, graphs, loop, step
 from sentence_state.training.checkpoint import collect, restore
-from sentence_state.training.graphs import MOST_GRAPHS, CapturedSteps, StaticBatch, bucket, join, to_bucket
+from sentence_state.training.graphs import (
+    MOST_GRAPHS,
+    CapturedSteps,
+    Recorder,
+    StaticBatch,
+    bucket,
+    join,
+    no_collection,
+    to_bucket,
+)
 from sentence_state.training.optimizers import LazyAdam, SparseAdam, make_optimizers
 
 from ..models.synthetic import corpus, small, splits
@@ -165,6 +176,34 @@ def stop_in_the_second_epoch(run, config, fields, **options):
         train(config=config, fields=fields, out=run, progress=stop, **options)
 
 
+class Cycle:
+    """Garbage that only Python's collector finds, and what it holds."""
+
+    def __init__(self, held=None):
+        self.held, self.itself = held, self
+
+
+def make_work_for_the_collector():
+    return [[] for _ in range(100_000)]
+
+
+def test_no_cycle_is_collected_while_a_step_is_captured():
+    with no_collection():
+        gone = weakref.ref(Cycle())
+        make_work_for_the_collector()
+        assert gone() is not None
+    assert gc.isenabled()
+    make_work_for_the_collector()
+    assert gone() is None
+    gc.disable()
+    try:
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_lazy_adam_equals_sparse_adam():
     rng = np.random.default_rng(0)
     weights = [torch.nn.Parameter(torch.ones(6, 3, dtype=torch.float64)) for _ in range(2)]
@@ -295,3 +334,20 @@ def test_a_step_that_waits_for_the_gpu_is_computed_without_graphs_on_a_card(monk
     expected, _ = train(TextClassifier, fields=fields, **ON_A_CARD)
     assert result.finished
     assert_near(ours, expected, 1e-5)  # float32: the failed capture drew no random number
+
+
+@pytest.mark.gpu
+def test_graphs_of_a_model_that_is_gone_do_not_spoil_a_capture_on_a_card():
+    number, old = torch.zeros((), device="cuda"), []
+
+    def step():
+        if old:
+            Cycle(old.pop())
+            make_work_for_the_collector()
+        return number + 1
+
+    old.append(Recorder(torch.device("cuda")).record(step)[0])
+    replay, loss = Recorder(torch.device("cuda")).record(step)
+    assert not old
+    replay()
+    assert loss.item() == 1
