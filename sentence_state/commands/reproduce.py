@@ -121,8 +121,12 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
     plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets)
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
-    found = [find_for_report(name, plan, records, name in asked, console) for name in (*NAMES, *own.values())]
-    document = make_report([target for target in found if target], records, plan.smoke)
+    found = [
+        target
+        for name in (*NAMES, *own.values())
+        for target in find_for_report(name, plan, records, name in asked, console)
+    ]
+    document = make_report(found, records, plan.smoke)
     shown = {Path(name).stem for name in asked}
     for section in document.sections:
         if section.name in shown:
@@ -133,10 +137,10 @@ def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> 
     console.print(f"\nreport: {', '.join(map(str, paths))}")
 
 
-def find_for_report(name: str, plan: Plan, records: Records, asked: bool, console: Console) -> Target | None:
-    """With those settings by which half of it or more was run, else the first that has any for it, and with the word
-    vectors that most of it was run with, of several the last. None where no settings have any: what was asked for is an
-    error then, of the rest a report is written nevertheless."""
+def find_for_report(name: str, plan: Plan, records: Records, asked: bool, console: Console) -> list[Target]:
+    """With those settings by which half of it or more was run, else the first that has any for it. A table for each of
+    the word vectors that most of it was run with, a figure for the last of them. Nothing where no settings have any:
+    what was asked for is an error then, of the rest a report is written nevertheless."""
     usable, errors = [], []
     for settings in plan.settings:
         try:
@@ -149,20 +153,32 @@ def find_for_report(name: str, plan: Plan, records: Records, asked: bool, consol
             raise errors[0]
         if name not in NAMES:
             console.print(f"not in the report: {name} ({errors[0]})")
-        return None
+        return []
     names = {record["run"]["vectors"] for record in records.values() if "run" in record} or {plan.vectors}
     plans = [replace(plan, settings=tuple(usable), vectors=vectors) for vectors in sorted(names)]
-    plan = max(plans, key=lambda one: extent(find(name, one), records))
-    single = {settings: replace(plan, settings=(settings,)) for settings in usable}
+    extents = {one.vectors: extent(find(name, one), records) for one in plans}
+    most = max(done for done, _ in extents.values())
+    plans = sorted((one for one in plans if extents[one.vectors][0] == most), key=lambda one: extents[one.vectors])
+    if name.startswith("figure") or not most:
+        plans = plans[-1:]
+    found = [find(name, with_its_settings(name, one, records)) for one in plans]
+    if len(names) > 1 and found[0].runs:
+        found = [with_vectors(target, one.vectors) for target, one in zip(found, plans, strict=True)]
+    return found
+
+
+def with_its_settings(name: str, plan: Plan, records: Records) -> Plan:
+    single = {settings: replace(plan, settings=(settings,)) for settings in plan.settings}
     shown = [settings for settings, one in single.items() if extent(find(name, one), records)[0] >= 0.5]
-    target = find(name, replace(plan, settings=tuple(shown or usable[:1])))
-    return with_note(target, f"Word vectors: {plan.vectors}.") if len(names) > 1 and target.runs else target
+    return replace(plan, settings=tuple(shown or plan.settings[:1]))
 
 
-def with_note(target: Target, note: str) -> Target:
+def with_vectors(target: Target, vectors: str) -> Target:
+    """It says which word vectors it was run with."""
+
     def section(records: Records) -> Section:
         made = target.section(records)
-        made.notes.append(note)
+        made.title += f"; word vectors: {vectors}"
         return made
 
     return replace(target, section=section)

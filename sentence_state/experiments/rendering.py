@@ -143,15 +143,21 @@ def page(report: Report) -> str:
     if report.smoke:
         parts.append(f'<p class="smoke">{SMOKE}</p>')
     parts.append("<ul>" + "".join(f"<li>{html.escape(fact)}</li>" for fact in report.facts) + "</ul>")
-    links = "".join(f'<li><a href="#{s.name}">{html.escape(s.title)}</a></li>' for s in report.sections)
-    parts.append(f"<nav><ul>{links}</ul></nav>")
-    parts += [page_section(section, report.mark) for section in report.sections]
+    names = [section.name for section in report.sections]
+    again = [names[:place].count(name) for place, name in enumerate(names)]  # a table may stand there more than once
+    anchors = [f"{name}-{before + 1}" if before else name for name, before in zip(names, again, strict=True)]
+    links = [
+        f'<li><a href="#{anchor}">{html.escape(s.title)}</a></li>'
+        for anchor, s in zip(anchors, report.sections, strict=True)
+    ]
+    parts.append(f"<nav><ul>{''.join(links)}</ul></nav>")
+    parts += [page_section(s, anchor, report.mark) for anchor, s in zip(anchors, report.sections, strict=True)]
     body = "\n".join(parts)
     return PAGE.format(title=html.escape(report.title), style=STYLE, body=body)
 
 
-def page_section(section: Section, mark: str) -> str:
-    parts = [f'<h2 id="{section.name}">{html.escape(mark + section.title)}</h2>']
+def page_section(section: Section, anchor: str, mark: str) -> str:
+    parts = [f'<h2 id="{anchor}">{html.escape(mark + section.title)}</h2>']
     parts += [page_table(table) for table in section.tables]
     parts += [page_figure(figure) for figure in section.figures]
     parts += [f'<p class="note">{html.escape(note)}</p>' for note in section.notes]

@@ -199,10 +199,13 @@ def test_a_report_says_which_word_vectors_a_table_was_run_with_where_there_are_s
     options = ["--smoke", "--skip-times", "--seeds", "1", "--settings", "tuned"]
     for name in ("first", "second"):
         (tmp_path / f"{name}.txt").write_text("the 1 2\nfilm 0 1\n")
-        assert call(["table4", *options, "--embeddings", f"{name}.txt"], tmp_path)[0] == 0
+        assert call(["table4", "figure2", *options, "--embeddings", f"{name}.txt"], tmp_path)[0] == 0
     report = (tmp_path / "runs/smoke/report.md").read_text()
-    assert "Word vectors: second." in report  # run last
-    assert "Word vectors: first." not in report
+    assert re.findall("## .*Table 4.*; word vectors: (.*)", report) == ["first", "second"]  # as they were run
+    assert re.findall("## .*Figure 2.*; word vectors: (.*)", report) == ["second"]  # a figure for the last of them
+    page = (tmp_path / "runs/smoke/report.html").read_text()
+    assert re.findall('href="#(.*?)"', page) == re.findall('<h2 id="(.*?)"', page)
+    assert len(set(re.findall('<h2 id="(.*?)"', page))) > 2
     code, _, error = call(["table4", *options, "--embeddings", "first.txt", "second.txt"], tmp_path)
     assert code == 2
     assert "`reproduce vectors` puts several side by side" in error
