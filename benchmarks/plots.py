@@ -42,9 +42,18 @@ def main(batch: int = 10, dtype: str = "bfloat16", results: Path = RESULTS, out:
 
 
 def newest(rows: list[Row], dtype: str) -> list[Row]:
-    """The latest row of every shape, of the card that was measured last."""
+    """Every shape as it was measured last, of the card that was measured last; models that were left out then, as they
+    were before."""
     rows = [row for row in rows if row["dtype"] == dtype]
-    latest = {(row["batch"], row["words"]): row for row in rows if row["device"] == rows[-1]["device"]}
+    latest: dict[tuple[int, int], Row] = {}
+    for row in rows:
+        if row["device"] == rows[-1]["device"]:
+            shape = row["batch"], row["words"]
+            before = latest.get(shape, {})
+            of_models = {
+                key: {**before.get(key, {}), **row[key]} for key in ("forward", "forward + backward", "peak MB")
+            }
+            latest[shape] = {**row, **of_models}
     return [latest[shape] for shape in sorted(latest)]
 
 

@@ -81,6 +81,9 @@ def test_figures_are_drawn_from_the_newest_rows(tmp_path):
             rows.append({**shape, **kinds, **ratios, "peak MB": {"S-LSTM": 1.0, "BiLSTM": 2.0}})
     measure.append("gpu", rows, tmp_path)
     assert [row["forward"]["S-LSTM"]["ms"] for row in plots.newest(rows, "bfloat16")] == [24, 240, 2560]
+    without = {**rows[-1], "forward": {"S-LSTM": {"ms": 7.0}}}
+    drawn = plots.newest([*rows, without], "bfloat16")[-1]
+    assert drawn["forward"] == {"S-LSTM": {"ms": 7.0}, "BiLSTM": {"ms": 2560.0}}  # the latter as measured before
     assert measure.read("gpu", tmp_path) == json.loads(json.dumps(rows))
     plots.main(results=tmp_path, out=tmp_path / "figures")
     assert len(list((tmp_path / "figures").glob("*.png"))) == 3
