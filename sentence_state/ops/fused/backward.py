@@ -27,13 +27,13 @@ from .gates import (
 
 
 @triton.jit
-def from_neighbours(dxi, width, m, rows, n, units, inside, Hp):
-    """What each h receives: a row (of `width`) begins with the gradients of the h to the left of a word, of its own and
-    of the h to its right, Hp each."""
-    at = dxi + m[:, None] * width + units[None, :]
+def from_neighbours(dxi, m, rows, n, units, inside, Hp):
+    """What each h receives: a row has the gradients of the h to the left of a word, of its own and of the h to its
+    right."""
+    at = dxi + m[:, None] * (3 * Hp) + units[None, :]
     total = tl.load(at + Hp, mask=inside, other=0.0).to(tl.float32)
-    total += tl.load(at + width, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
-    total += tl.load(at - width + 2 * Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
+    total += tl.load(at + 3 * Hp, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
+    total += tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
     return total
 
 
@@ -60,7 +60,7 @@ def add_parts(places, k, count, Hp, unit_in, PARTS: tl.constexpr):
     part = tl.arange(0, PARTS)
     at = places[None, :] + ((part * 9 + k) * Hp)[:, None]
     there = (part < count)[:, None] & unit_in[None, :]
-    return tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg"), axis=0)
+    return tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg").to(tl.float32), axis=0)
 
 
 @triton.jit(do_not_specialize=["N", "TILES", "shift"])
@@ -76,14 +76,13 @@ def backward_step(
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
-    dxi,  # (M, xi_row) gradient of the next step's [h_left, h, h_right, x]; in the last step (M, dh_row), that of h
-    dx,  # (M, dx_row) to which the gradient of x is added; not in the last step
+    dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
     dc,  # (M + 2 tiles, Hp) what the next step gives to each cell within its tile, then what every tile gives to the
     # cell before it and to the one after it; not read in the last step
     dc_out,  # the same for this step; in the first step that is in dcg
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
     dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before, in the first step of c_0
-    partial,  # (B, TILES + sections, 9, Hp) float32
+    partial,  # (B, TILES + sections, 9, Hp) float32, or bfloat16 as all else
     counter,  # (B, unit blocks, sections + 1) int32, zero before and after
     lengths,  # (B,)
     drop_h,  # (M, Hp)
@@ -91,8 +90,6 @@ def backward_step(
     N,
     Hp: tl.constexpr,
     dh_row: tl.constexpr,
-    xi_row: tl.constexpr,
-    dx_row: tl.constexpr,
     TILES,
     shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
     FIRST: tl.constexpr,
@@ -150,11 +147,6 @@ def backward_step(
         d_f_g *= squash_slope(f_g, SHARP, FAST)
 
     # Everything is read before anything is written: a load does not overtake a store.
-    in_x = (rows < n)[:, None] & (units < dx_row)[None, :]
-    dx_sum = tl.zeros([ROWS, UNITS], tl.float32)
-    if not LAST:
-        dx_sum = tl.load(dx + m[:, None] * dx_row + units[None, :], mask=in_x, other=0.0).to(tl.float32)
-        dx_sum += tl.load(dxi + m[:, None] * xi_row + 3 * Hp + units[None, :], mask=in_x, other=0.0).to(tl.float32)
     to_left = tl.zeros([ROWS, UNITS], tl.float32)
     to_own = tl.zeros([ROWS, UNITS], tl.float32)
     to_right = tl.zeros([ROWS, UNITS], tl.float32)
@@ -172,7 +164,7 @@ def backward_step(
             dc_new = tl.zeros([ROWS, UNITS], tl.float32)
         else:
             d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, units, Hp)
-            dh = from_neighbours(dxi, xi_row, m, rows, n, units, inside, Hp) + d_mean / n
+            dh = from_neighbours(dxi, m, rows, n, units, inside, Hp) + d_mean / n
             dc_new = given_to_cells(dc, m, dc + ends, tile, tiles, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
@@ -242,8 +234,6 @@ def backward_step(
         tl.store(dc_out + m[:, None] * Hp + units[None, :], to_own, mask=inside)
         tl.store(dc_out + ends, row_of(to_left, 0), mask=unit_in)
         tl.store(dc_out + ends + Hp, row_of(to_right, ROWS - 1), mask=unit_in)
-    if not LAST:
-        tl.store(dx + m[:, None] * dx_row + units[None, :], dx_sum, mask=in_x)
 
     most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
     count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
@@ -272,6 +262,21 @@ def backward_step(
             if not NEED_SENTENCE:
                 kept += tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0)
             tl.store(dcg + b * Hp + units, kept, mask=unit_in)
+
+
+@triton.jit(do_not_specialize=["M", "steps"])
+def add_steps(dP, total, M, steps, Hp: tl.constexpr, AGAIN: tl.constexpr, BLOCK: tl.constexpr):
+    """The sum over steps of the gates' gradients dP (steps, M, 8, Hp) in total (M, 7, Hp); if AGAIN, added to it."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < M * (7 * Hp)
+    place = dP + (at // (7 * Hp)) * (8 * Hp) + at % (7 * Hp)
+    value = tl.zeros([BLOCK], tl.float32)
+    if AGAIN:
+        value += tl.load(total + at, mask=inside, other=0.0).to(tl.float32)
+    for _ in range(steps):
+        value += tl.load(place, mask=inside, other=0.0).to(tl.float32)
+        place += M.to(tl.int64) * (8 * Hp)
+    tl.store(total + at, value, mask=inside)
 
 
 @triton.jit(do_not_specialize=["N", "B"])

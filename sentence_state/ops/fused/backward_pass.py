@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .backward import backward_step, gather_neighbours
+from .backward import add_steps, backward_step, gather_neighbours
 from .first import add_start_gradient
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_columns
@@ -29,6 +29,9 @@ from .plan import (
 )
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
+CHUNK_STEPS = 3  # and those of this many at least where all products are kept: their gradients are added up for x
+ADD_BLOCK = 1024
+SUMS_TYPE = {torch.bfloat16: torch.bfloat16}  # of four words' gradients, which have no more digits than that themselves
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
 
 
@@ -124,19 +127,22 @@ def backward_of_group(
     ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
     new = blank(x, lengths if ragged else None)
     full_steps, keep = options.full_steps, options.keep
-    chunk = 2 if keep == 2 else max(1, min(full_steps, CHUNK_ROWS // M))
+    chunk = max(1, min(full_steps + 1, max(CHUNK_STEPS if kept_products else 1, CHUNK_ROWS // M)))
+    if keep == 2:
+        chunk = 2
     x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1))
-    width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
+    width, gates = packed.words.shape[1], 7 * Hp  # of a row [h_left, h, h_right, x]
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept_products else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
-    dxi, dgh = x.new_empty(M, width), x.new_empty(B, 2 * Hp)
-    dx, dx_row = x.new_zeros(x_rows.shape), x_rows.shape[1]
+    dxi, dgh = x.new_empty(M, 3 * Hp), x.new_empty(B, 2 * Hp)
+    dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()
-    tiling, forwards = Tiling.of(N, max(Hp, dx_row)), Tiling.of(N, Hp)
-    partial, counter = tiling.sums(x, B, 9, Hp)
+    tiling = Tiling.of(N, Hp)
+    sums_type = SUMS_TYPE.get(x.dtype, torch.float32)
+    partial, counter = tiling.sums(x, B, 9, Hp, sums_type)
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
-    words, c_0, gates = packed.words.t(), packed.c_0, 7 * Hp
+    words, W, c_0 = packed.words.t(), packed.W, packed.c_0
     launch = tiling.launch(x, BACKWARD_REGISTERS)
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
@@ -164,7 +170,7 @@ def backward_of_group(
 
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
-        forward_step[(forwards.tiles, forwards.unit_blocks, B)](
+        forward_step[(tiling.tiles, tiling.unit_blocks, B)](
             P[0],
             first,
             P[0],
@@ -187,7 +193,7 @@ def backward_of_group(
             BLOCKS * Hp,
             Hp,
             width,
-            forwards.tiles,
+            tiling.tiles,
             0,
             FIRST=False,
             LAST=False,
@@ -200,7 +206,7 @@ def backward_of_group(
             FAST=x.dtype.itemsize == 2,
             DROP=dropping,
             RAGGED=ragged,
-            **forwards.launch(x, FORWARD_REGISTERS),
+            **tiling.launch(x, FORWARD_REGISTERS),
         )
 
     def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
@@ -219,7 +225,6 @@ def backward_of_group(
             c_g[t + 1],
             log_z[t],
             dh if last else dxi,
-            dx,
             dc[(t + 1) % 2],
             dc[t % 2],
             dg if last else dgh,
@@ -231,8 +236,6 @@ def backward_of_group(
             N,
             Hp,
             H,
-            width,
-            dx_row,
             tiling.tiles,
             0,
             FIRST=t == 0,
@@ -263,45 +266,43 @@ def backward_of_group(
         add_product(gradients.U_f, product.t(), h_before)
         beside.join()
     top = full_steps
-    while top > 0:  # steps top, top-1, .. low; the state before step low was kept
-        low = max(1, top - chunk + 1) if keep == 1 else top - (top - 1) % 2
-        steps = top - low + 1
-        rows = xi[:steps]
-        if kept_products:
-            rows = h[low - 1 : top]
-        elif keep == 1:
-            recompute(low, 0, steps)
-        else:
-            recompute(low, 0, 1)
-            if steps == 2:
+    while top >= 0:  # steps top, top-1, .. low, each in its place of P; the state before step low was kept
+        low = max(0, top - chunk + 1) if keep == 1 else max(0, top - (top - 1) % 2)
+        begin, steps = max(low, 1), top - low + 1  # the first step has no product of words
+        if top >= begin and not kept_products:
+            recompute(begin, begin - low, top - begin + 1 if keep == 1 else 1)
+            if keep == 2 and steps == 2:
                 advance(low)
                 recompute(top, 1, 1)
-        for t in range(top, low - 1, -1):
+        for t in range(top, begin - 1, -1):
             gradient = products[t - low]
-            if kept_products:
-                step(t, kept_products[t], gradient)
-            else:
-                step(t, gradient, gradient)
-            torch.mm(gradient, packed.words, out=dxi)
+            step(t, kept_products[t] if kept_products else gradient, gradient)
+            torch.mm(gradient, W, out=dxi)
             beside.join()
-        add_product(gradients.words, P[:steps].view(-1, BLOCKS * Hp).t(), rows.view(-1, width))
+        if top >= begin:
+            rows = h[begin - 1 : top] if kept_products else xi[begin - low : steps]
+            of_steps = P[begin - low : steps].view(-1, BLOCKS * Hp)
+            add_product(gradients.W, of_steps.t(), rows.view(-1, width)[:, : 3 * Hp])
+        if low == 0:
+            x_term = kept_products[0] if kept_products else products[0]
+            if not kept_products:
+                torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
+            step(0, x_term, products[0], x_term)
+        add_steps[(parts_of(M * gates, ADD_BLOCK),)](
+            P, dP_sum, M, steps, Hp, AGAIN=top < full_steps, BLOCK=ADD_BLOCK, num_warps=4
+        )
         top = low - 1
     if full_steps >= 0:
         gradient = products[0]
-        x_term = kept_products[0] if kept_products else gradient
-        if not kept_products:
-            torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
-        step(0, x_term, gradient, x_term)
-        dx.addmm_(gradient[:, :gates], packed.U)
-        add_product(gradients.U, gradient[:, :gates].t(), x_rows)
+        add_product(gradients.U, dP_sum.t(), x_rows)
+        put_columns(d_x.view(M, D), torch.mm(dP_sum, packed.U)[:, :D])
     else:  # a single step without words
         gradient = x.new_zeros(M, Hp)
         step(0, gradient, gradient)
         gradient = F.pad(gradient, (7 * Hp, 0))
+        d_x.zero_()
     beside.join()
-
     add_start_gradient(gradient, dQ[0], dgh, packed, gradients, N, lengths if ragged else None)
-    put_columns(d_x.view(M, D), dx[:, :D])
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

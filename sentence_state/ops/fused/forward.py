@@ -47,8 +47,9 @@ def add_parts(places, count, Hp, unit_in, SHARP: tl.constexpr, UNITS: tl.constex
 
 
 @triton.jit
-def put_part(place, most, sum_e, sum_ec, sum_h, Hp, unit_in):
-    tl.store(place, most, mask=unit_in)
+def put_part(place, most, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP: tl.constexpr):
+    if SHARP:
+        tl.store(place, most, mask=unit_in)
     tl.store(place + Hp, sum_e, mask=unit_in)
     tl.store(place + 2 * Hp, sum_ec, mask=unit_in)
     tl.store(place + 3 * Hp, sum_h, mask=unit_in)
@@ -168,14 +169,14 @@ def forward_step(
             most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
             places = partial + b * (TILES + most_sections) * 4 * Hp + units
             count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
-            put_part(places + tile * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in)
+            put_part(places + tile * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP)
             in_section = min(tiles - section * PARTS, PARTS)
             last = arrives_last(count + section, in_section)
             if last:
                 of_section = places + section * PARTS * 4 * Hp
                 most_q, sum_e, sum_ec, sum_h = add_parts(of_section, in_section, Hp, unit_in, SHARP, UNITS)
                 if sections > 1:
-                    put_part(places + (TILES + section) * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in)
+                    put_part(places + (TILES + section) * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP)
                     last = arrives_last(count + most_sections, sections)
                     if last:
                         of_all = places + TILES * 4 * Hp

@@ -60,7 +60,7 @@ def forward(
             xi_steps, W = list(h_steps.unbind()), packed.words.t()
         else:
             xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
-        partial, counter = tiling.sums(x, b, 4, Hp)
+        partial, counter = tiling.sums(x, b, 4, Hp, torch.float32)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
         sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0

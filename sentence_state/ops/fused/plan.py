@@ -82,9 +82,9 @@ class Tiling(NamedTuple):
     def sections(self) -> int:
         return parts_of(self.tiles, self.parts)
 
-    def sums(self, x: Tensor, B: int, number: int, Hp: int) -> tuple[Tensor, Tensor]:
+    def sums(self, x: Tensor, B: int, number: int, Hp: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Places for the sums of tiles, then of sections; and counters, zero before and after each step."""
-        places = x.new_empty(B, self.tiles + self.sections, number, Hp, dtype=torch.float32)
+        places = x.new_empty(B, self.tiles + self.sections, number, Hp, dtype=dtype)
         return places, x.new_zeros(B, self.unit_blocks, self.sections + 1, dtype=torch.int32)
 
     def launch(self, x: Tensor, registers: int) -> dict[str, int]:
