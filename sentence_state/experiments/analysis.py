@@ -106,11 +106,10 @@ def section_5(plan: Plan, records: Records) -> Section:
         "process. The paper draws seconds without numbers, and finds the ratio growing with length."
     )
     if found:
-        section.notes.append(f"Measured on {found[0]['hardware']}.")
+        section.notes.append(f"Measured on {found[0]['hardware']}, in float32.")
         curves = [Curve("BiLSTM / S-LSTM", lengths, ratios)]
-        section.figures.append(
-            draw("figure5", title, [Panel("", "median words", "ratio of times", curves)], plan.smoke)
-        )
+        panel = Panel("", "median words", "ratio of times", curves, from_zero=True)
+        section.figures.append(draw("figure5", title, [panel], plan.smoke))
     return section
 
 
@@ -140,5 +139,5 @@ def section_memory(plan: Plan, records: Records) -> Section:
     ]
     columns = ("model", "paper, MB", "paper, of BiLSTM", "ours, MB", "ours, of BiLSTM")
     section.tables.append(Table(columns, tuple(rows)))
-    section.notes.append(f"Ours: {record['memory_of']}, batches of 10, on {record['hardware']}.")
+    section.notes.append(f"Ours: {record['memory_of']}, batches of 10 in float32, on {record['hardware']}.")
     return section

@@ -20,7 +20,7 @@ EXPLAINED = (
 )
 TIMED = (
     "Times are ratios to the first S-LSTM row: medians over rounds in which the models took turns on the same batches "
-    "of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}."
+    "of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}, in float32."
 )
 
 

@@ -25,10 +25,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
+    """from_zero: the axis of y begins there, for ratios."""
+
     title: str
     x_label: str
     y_label: str
     curves: Sequence[Curve]
+    from_zero: bool = False
 
 
 def draw(name: str, caption: str, panels: Sequence[Panel], smoke: bool) -> Figure:
@@ -58,6 +61,8 @@ def draw_panel(axes: Any, panel: Panel) -> None:
             axes.plot([x], [y], marker="*", markersize=12, color=colour, linestyle="none", label=f"paper: {y:g}")
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     axes.grid(alpha=0.3)
+    if panel.from_zero:
+        axes.set_ylim(bottom=0)
     if all(float(x).is_integer() for curve in panel.curves for x in curve.x):
         axes.xaxis.get_major_locator().set_params(integer=True)
     if panel.curves:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.experiments.analysis import BIN, binned, bins_of
 from sentence_state.experiments.comparison import compare, versus
 from sentence_state.experiments.document import Report, Section, Table
-from sentence_state.experiments.drawing import Curve, Panel, draw
+from sentence_state.experiments.drawing import Curve, Panel, draw, draw_panel
 from sentence_state.experiments.experiment import Experiment, Row
 from sentence_state.experiments.material import Data
 from sentence_state.experiments.outcomes import pack
@@ -191,3 +192,11 @@ def test_a_smoke_report_says_so_in_every_title_and_every_figure():
     assert smoke.svg != plain.svg
     assert plain.svg == draw("f", "caption", [panel], smoke=False).svg  # the same numbers, the same file
     assert plain.png.startswith(b"\x89PNG")
+
+
+def test_an_axis_of_ratios_begins_at_zero():
+    panel = Panel("", "words", "ratio", [Curve("ours", [1, 3], [0.7, 1.3])], from_zero=True)
+    axes = Figure().subplots()
+    draw_panel(axes, panel)
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylim()[1] > 1.3
