@@ -99,10 +99,18 @@ def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need
     assert_equal(random_case(2, 5, 4, 6, num_steps, "paper", True, True), FLOAT32, need_words, not need_words)
 
 
-def test_groups_and_chunks_of_any_size_give_the_same(monkeypatch):
+def test_groups_of_any_size_give_the_same(monkeypatch):
     monkeypatch.setattr(plan, "GROUP_ROWS", (11, 11))
     monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 20)
     assert_equal(random_case(5, 6, 4, 5, 5, "sharp", True, True), FLOAT32)
+
+
+@pytest.mark.parametrize("need_words", [False, True])
+@pytest.mark.parametrize(("memory", "together"), [("normal", 1), ("normal", 2), ("high", 1), ("high", 2), ("high", 3)])
+def test_any_number_of_steps_together_gives_the_same(monkeypatch, memory, together, need_words):
+    monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 2 * 3 * (together if memory == "normal" else 1))
+    monkeypatch.setattr(backward_pass, "CHUNK_STEPS", together)
+    assert_equal(random_case(2, 3, 4, 5, 5, "paper", True, True), FLOAT32, need_words, memory=memory)
 
 
 @pytest.mark.parametrize("memory", ["normal", "high"])
