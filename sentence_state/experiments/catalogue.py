@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .analysis import figure_4, figure_5, memory, section_4, section_5, section_memory
@@ -12,7 +12,7 @@ from .comparison import compare
 from .curves import steps_figure
 from .development import figure_2, table_2, table_3
 from .document import Section
-from .experiment import Experiment, Plan
+from .experiment import Experiment, Plan, labelled
 from .grid import grid
 from .labelling import figure_3, table_6, table_7
 from .measurements import Measurement
@@ -58,17 +58,25 @@ def find(name: str, plan: Plan) -> Target:
     if name in MEASUREMENTS:
         sections = {"table1": section_1, "figure5": section_5, "memory": section_memory}
         return Target(name, [], MEASUREMENTS[name](plan), lambda records: sections[name](plan, records))
-    experiment = EXPERIMENTS[name](plan) if name in EXPERIMENTS else grid(Path(name), plan)
-    times = [experiment.times] if experiment.times else []
-    return Target(name, experiment.runs(), times, lambda records: section_of(experiment, plan, records))
+    if name not in EXPERIMENTS:
+        own = grid(Path(name), plan)
+        return Target(name, own.runs(), [], lambda records: compare(own, records))
+    experiment = EXPERIMENTS[name](plan)
+    # Models of different settings do not take turns: what was measured for some is not measured again beside others.
+    each = {
+        labelled("", settings, plan): EXPERIMENTS[name](replace(plan, settings=(settings,)))
+        for settings in plan.settings
+    }
+    measurements = [one.times for one in each.values() if one.times]
+    return Target(name, experiment.runs(), measurements, lambda records: section_of(experiment, each, plan, records))
 
 
-def section_of(experiment: Experiment, plan: Plan, records: Records) -> Section:
+def section_of(experiment: Experiment, each: Mapping[str, Experiment], plan: Plan, records: Records) -> Section:
     if experiment.name in ("figure2", "figure3"):
         return steps_figure(experiment, records, plan.smoke)
     if experiment.name == "figure4":
         return section_4(plan, records)
-    return compare(experiment, records)
+    return compare(experiment, records, each)
 
 
 def about(name: str) -> str:

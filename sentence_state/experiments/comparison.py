@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,22 +19,26 @@ EXPLAINED = (
     "two-sided, each row against {baseline}."
 )
 TIMED = (
-    "Times are ratios to the first S-LSTM row: medians over rounds in which the models took turns on the same batches "
-    "of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}, in float32."
+    "Times are ratios to the first S-LSTM row of their table: medians over rounds in which the models took turns on "
+    "the same batches of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}, in float32."
 )
 
 
-def compare(experiment: Experiment, records: Records) -> Section:
-    """The section of an experiment: scores, then times and parameters where the paper prints them."""
+def compare(experiment: Experiment, records: Records, each: Mapping[str, Experiment] | None = None) -> Section:
+    """The section of an experiment: scores, then times and parameters where the paper prints them. each: the experiment
+    with one of its settings only, by what these add to its labels, where times are those of each."""
     summaries = summarise(experiment, records)
     baselines = list(dict.fromkeys(row.against for row in experiment.rows if row.against))
     section = Section(experiment.name, experiment.title, list(experiment.notes))
     section.tables.append(without_empty_columns(score_table(summaries, bool(baselines))))
     if baselines:
         section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
-    if experiment.times and (record := measured(experiment.times, records)):
-        section.tables.append(without_empty_columns(time_table(experiment.timed or experiment.rows, summaries, record)))
-        section.notes.append(TIMED.format(hardware=record["hardware"]))
+    for settings, one in (each or {"": experiment}).items():
+        if one.times and (record := measured(one.times, records)):
+            table = time_table(one.timed or one.rows, summaries, record, settings)
+            section.tables.append(without_empty_columns(table))
+            if (note := TIMED.format(hardware=record["hardware"])) not in section.notes:
+                section.notes.append(note)
     return section
 
 
@@ -164,8 +168,8 @@ def average_row(
     return cells_of(Summary(row, scores, None, ()), against, True, True, shown)
 
 
-def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict) -> Table:
-    """Ratios of times, and parameters."""
+def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict, settings: str) -> Table:
+    """Ratios of times, and parameters. settings: what they add to a label."""
     first = next((row for row in timed if row.runs[0].model.encoder == "S-LSTM"), timed[0])
     sizes = {summary.row.label: summary.records[0]["parameters"] for summary in summaries if summary.records}
     rows = []
@@ -176,8 +180,9 @@ def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict)
             printed = [f"{own / base:.2f}" if own is not None and base else "" for own, base in pairs]
         ours = [f"{ratio(record, row.label, first.label, kind):.2f}" for kind in ("train", "decode")]
         parameters = f"{row.paper_parameters:,}K" if row.paper_parameters else ""
-        own_parameters = f"{sizes[row.label] / 1000:,.0f}K" if parameters and row.label in sizes else ""
-        rows.append((row.label, printed[0], ours[0], printed[1], ours[1], parameters, own_parameters))
+        label = row.label + settings
+        own_parameters = f"{sizes[label] / 1000:,.0f}K" if parameters and label in sizes else ""
+        rows.append((label, printed[0], ours[0], printed[1], ours[1], parameters, own_parameters))
     columns = (
         "model", "train: paper", "train: ours", "test: paper", "test: ours", "parameters: paper", "parameters: ours"
     )  # fmt: skip

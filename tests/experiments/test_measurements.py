@@ -5,6 +5,7 @@ import pytest
 
 from sentence_state import ModelConfig
 from sentence_state.data import read_sample
+from sentence_state.experiments.catalogue import find
 from sentence_state.experiments.experiment import Plan
 from sentence_state.experiments.material import Data, Place
 from sentence_state.experiments.measurements import GROUPS, Measurement, examples_of, take
@@ -76,3 +77,19 @@ def test_the_models_of_a_table_are_timed_by_the_labels_of_its_rows(smoke):
     experiment = table_4(plan)
     assert [label for label, _ in experiment.times.models] == [row.label for row in experiment.rows]
     assert experiment.times.smoke is smoke
+
+
+def test_times_are_those_of_each_settings():
+    """What was measured for one is found again in a table of two."""
+    plan = Plan(seeds=1, smoke=True, settings=("paper", "best"))
+    both, alone = find("table4", plan), find("table4", replace(plan, settings=("paper",)))
+    assert both.measurements[0] == alone.measurements[0]
+    assert len(both.measurements) == 2
+    seconds = {label: {"train": [1.0], "decode": [2.0]} for label, _ in alone.measurements[0].models}
+    seconds["BiLSTM"]["train"] = [3.0]
+    records = {alone.measurements[0].on("cpu").key(): {"seconds": seconds, "hardware": "a card"}}
+    _, times = both.section(records).tables
+    shown = {row[0]: row[times.columns.index("train: ours")] for row in times.rows}
+    assert shown["S-LSTM (paper)"] == "1.00"
+    assert shown["BiLSTM (paper)"] == "3.00"
+    assert len(alone.section(records).tables) == 2
