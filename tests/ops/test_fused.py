@@ -16,6 +16,8 @@ pytest.importorskip("triton")
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
 from sentence_state.ops.fused import autograd, backward_pass, forward_pass, plan
+from sentence_state.ops.fused.backward import backward_step
+from sentence_state.ops.fused.forward import forward_step
 from sentence_state.ops.fused.layout import put_columns
 from sentence_state.ops.recurrence import recurrence
 
@@ -281,12 +283,76 @@ def test_operators_pass_pytorchs_own_check():
     torch.library.opcheck(torch.ops.sentence_state.recurrence.default, (*arguments, *options), test_utils=checks)
 
 
-def test_every_kernel_compiles_for_a_gpu():
+class Kernel:
+    """In place of Triton's: takes down how it is launched. interpreted: it gives back nothing to launch."""
+
+    arg_names = ("x", "N", "FIRST", "ROWS")
+
+    def __init__(self, interpreted):
+        self.interpreted, self.launched = interpreted, []
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **constants):
+            self.launched.append((grid, arguments, constants))
+            return None if self.interpreted else Compiled(self.launched)
+
+        return launch
+
+
+class Compiled:
+    def __init__(self, launched):
+        self.launched = launched
+
+    def __getitem__(self, grid):
+        return lambda *arguments: self.launched.append((grid, arguments))
+
+
+def test_a_kernel_is_looked_up_once_and_then_launched_with_all_its_arguments_in_order():
+    kernel, constants = Kernel(interpreted=False), {"ROWS": 4, "FIRST": True, "num_warps": 1}
+    launch = plan.Launch(kernel, (3, 2, 1), **constants)
+    for place in ("a", "b", "c"):
+        launch(place, 7)
+    assert kernel.launched == [
+        ((3, 2, 1), ("a", 7), constants),
+        ((3, 2, 1), ("b", 7, True, 4)),
+        ((3, 2, 1), ("c", 7, True, 4)),
+    ]
+
+
+def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monkeypatch):
+    for interpreted in (True, False):
+        kernel = Kernel(interpreted)
+        monkeypatch.setattr(plan, "LAUNCHES_COMPILED", interpreted)
+        launch = plan.Launch(kernel, (1, 1, 1), FIRST=False, ROWS=4)
+        for place in ("a", "b"):
+            launch(place, 7)
+        assert [arguments for _, arguments, _ in kernel.launched] == [("a", 7), ("b", 7)]
+
+
+@pytest.mark.parametrize("kernel", [forward_step, backward_step])
+def test_the_constants_of_a_step_stand_behind_its_arguments(kernel):
+    """`Launch` relies on it."""
+    constant = ["constexpr" in str(annotation) for annotation in kernel.fn.__annotations__.values()]
+    assert all(constant)
+    assert kernel.arg_names[-len(constant) :] == list(kernel.fn.__annotations__)
+
+
+def compiled(module):
+    """What a module of tests prints where Triton compiles instead of interpreting."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-m", "tests.ops.compile_kernels"]
+    command = [sys.executable, "-m", f"tests.ops.{module}"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1:3] == ["kernels:", "add_steps"]
+    return done.stdout.split()
+
+
+def test_every_kernel_compiles_for_a_gpu():
+    assert compiled("compile_kernels")[1:3] == ["kernels:", "add_steps"]
+
+
+@pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
+def test_steps_launched_as_they_are_get_what_others_get():
+    assert compiled("launch_kernels") == ["38", "launches"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

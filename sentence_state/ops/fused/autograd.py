@@ -56,7 +56,7 @@ def most_bytes(card: int | None) -> int:
 def kept_bytes(x: Tensor, weights: Weights, num_steps: int) -> int:
     """Of memory="high": the products of all steps, and the rows that they are made of."""
     B, N, D = x.shape
-    Hp = padded(len(weights.h_0))
+    Hp = padded(weights.h_0.shape[0])
     row = num_steps * BLOCKS * Hp + (num_steps - 1) * (3 * Hp + padded(D))
     return B * N * row * x.element_size()
 
@@ -70,7 +70,7 @@ def recurrence_kernel(x: Tensor, *arguments: Any) -> list[Tensor]:
 def recurrence_fake(x: Tensor, *arguments: Any) -> list[Tensor]:
     weights, _, options = parted(arguments)
     B, N, D = x.shape
-    H, T, M = len(weights.h_0), options.num_steps, B * N
+    H, T, M = weights.h_0.shape[0], options.num_steps, B * N
     Hp, sentences = padded(H), B if options.need_sentence else 0
     outputs = [x.new_empty(B if options.need_words else 0, N, H), x.new_empty(sentences, H), x.new_empty(sentences, H)]
     if not options.keep:
@@ -127,7 +127,7 @@ class Differentiable(torch.autograd.Function):
         ctx.save_for_backward(x, *masks, *output[3:])
         ctx.mark_non_differentiable(*output[3:])
         ctx.set_materialize_grads(False)  # else outputs that no loss reads would get gradients of zeros
-        ctx.H, ctx.options, ctx.dtype = len(weights.h_0), options, weights.W.dtype
+        ctx.H, ctx.options, ctx.dtype = weights.h_0.shape[0], options, weights.W.dtype
         return tuple(output)
 
     @staticmethod

@@ -88,10 +88,10 @@ def backward_step(
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
     N,
-    Hp: tl.constexpr,
-    dh_row: tl.constexpr,
     TILES,
     shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
+    Hp: tl.constexpr,
+    dh_row: tl.constexpr,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,

@@ -18,6 +18,7 @@ from .plan import (
     BACKWARD_REGISTERS,
     FORWARD_REGISTERS,
     Beside,
+    Launch,
     Options,
     Saved,
     Tiling,
@@ -70,8 +71,10 @@ def backward(
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
         K, kept = options.kept_steps, options.kept_products
-        kept_products = s.products[kept * rows.start : kept * rows.stop].view(kept, len(dh_group), s.products.shape[1])
-        h, c = (of[K * rows.start : K * rows.stop].view(K, len(dh_group), of.shape[1]) for of in (s.h, s.c))
+        kept_products = s.products[kept * rows.start : kept * rows.stop].view(
+            kept, dh_group.shape[0], s.products.shape[1]
+        )
+        h, c = (of[K * rows.start : K * rows.stop].view(K, dh_group.shape[0], of.shape[1]) for of in (s.h, s.c))
         backward_of_group(
             dh_group,
             dg[group],
@@ -143,7 +146,26 @@ def backward_of_group(
     partial, counter = tiling.sums(x, B, 9, Hp, sums_type)
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, W, c_0 = packed.words.t(), packed.W, packed.c_0
-    launch = tiling.launch(x, BACKWARD_REGISTERS)
+    grid, launches = (tiling.tiles, tiling.unit_blocks, B), dict[tuple[bool, bool], Launch]()
+    shared = {"SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
+    advances = Launch(
+        forward_step,
+        grid,
+        Hp=Hp,
+        p_row=BLOCKS * Hp,
+        h_row=Hp,
+        xi_row=width,
+        FIRST=False,
+        LAST=False,
+        NEED_WORDS=True,
+        NEED_SENTENCE=False,
+        STORE_H=True,
+        STORE_XI=False,
+        X_TERM=False,
+        DROP=dropping,
+        **shared,
+        **tiling.launch(x, FORWARD_REGISTERS),
+    )
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -170,7 +192,7 @@ def backward_of_group(
 
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
-        forward_step[(tiling.tiles, tiling.unit_blocks, B)](
+        advances(
             P[0],
             first,
             P[0],
@@ -189,30 +211,30 @@ def backward_of_group(
             lengths,
             *drops,
             N,
-            Hp,
-            BLOCKS * Hp,
-            Hp,
-            width,
             tiling.tiles,
             0,
-            FIRST=False,
-            LAST=False,
-            NEED_WORDS=True,
-            NEED_SENTENCE=False,
-            STORE_H=True,
-            STORE_XI=False,
-            X_TERM=False,
-            SHARP=options.sharp,
-            FAST=x.dtype.itemsize == 2,
-            DROP=dropping,
-            RAGGED=ragged,
-            **tiling.launch(x, FORWARD_REGISTERS),
         )
 
     def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
         """The kernel of step t: the word product in, its gradient out. x_term: where U x is not in the product."""
         last = t == T - 1
-        backward_step[(tiling.tiles, tiling.unit_blocks, B)](
+        kind = t == 0, last
+        if kind not in launches:
+            launches[kind] = Launch(
+                backward_step,
+                grid,
+                Hp=Hp,
+                dh_row=H,
+                FIRST=t == 0,
+                LAST=last,
+                NEED_WORDS=options.need_words or not last,
+                NEED_SENTENCE=options.need_sentence or not last,
+                X_TERM=x_term is not None,
+                DROP=dropping and not last,
+                **shared,
+                **tiling.launch(x, BACKWARD_REGISTERS),
+            )
+        launches[kind](
             product,
             gradient,
             first,
@@ -234,20 +256,8 @@ def backward_of_group(
             lengths,
             *drops,
             N,
-            Hp,
-            H,
             tiling.tiles,
             0,
-            FIRST=t == 0,
-            LAST=last,
-            NEED_WORDS=options.need_words or not last,
-            NEED_SENTENCE=options.need_sentence or not last,
-            X_TERM=x_term is not None,
-            SHARP=options.sharp,
-            FAST=x.dtype.itemsize == 2,
-            DROP=dropping and not last,
-            RAGGED=ragged,
-            **launch,
         )
         with beside():
             torch.mm(dQ[t], packed.sentence, out=dgh)

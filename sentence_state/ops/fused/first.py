@@ -104,9 +104,9 @@ def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
     """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
     first = packed.words.new_empty(BLOCKS * Hp, 3)
-    programs, columns = max(BLOCKS * Hp // ROWS, len(gh)), power_of_2(Hp)
+    programs, columns = max(BLOCKS * Hp // ROWS, gh.shape[0]), power_of_2(Hp)
     begin[(programs,)](
-        packed.words, packed.h_0, packed.c_0, first, gh, c_g, len(gh), Hp, width, ROWS=ROWS, COLUMNS=columns
+        packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width, ROWS=ROWS, COLUMNS=columns
     )
     return first
 
@@ -127,7 +127,7 @@ def add_start_gradient(
         d_h_0,
         dP if lengths is None else lengths,
         N,
-        len(dQ),
+        dQ.shape[0],
         Hp,
         width,
         RAGGED=lengths is not None,

@@ -76,12 +76,12 @@ def forward_step(
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
     N,
+    TILES,
+    shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
     Hp: tl.constexpr,
     p_row: tl.constexpr,
     h_row: tl.constexpr,
     xi_row: tl.constexpr,
-    TILES,
-    shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,

@@ -12,7 +12,7 @@ from .first import start
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
 from .packing import pack
-from .plan import FORWARD_REGISTERS, Beside, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import FORWARD_REGISTERS, Beside, Launch, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
 
 # From this many rows on, U_f h is a product of its own beside that of the gates: within one product of all blocks, two
 # or three of its four places are zero. In the backward pass the same was slower.
@@ -29,7 +29,7 @@ def forward(
 ) -> list[Tensor]:
     """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
     B, N, _ = x.shape
-    H, M, T, keep, K = len(weights.h_0), B * N, options.num_steps, options.keep, options.kept_steps
+    H, M, T, keep, K = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     packed = pack(weights, x.dtype)
     words = blank(x, lengths)(M if options.need_words else 0, H)
@@ -47,7 +47,7 @@ def forward(
         b, m = group.stop - group.start, rows.stop - rows.start
         h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, kept.shape[1]) for kept in (h_kept, c_kept))
         spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
-        cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % len(spare)] for t in range(T - 1)]
+        cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % spare.shape[0]] for t in range(T - 1)]
         if kept := options.kept_products:
             products = products_kept[kept * rows.start : kept * rows.stop].view(kept, m, BLOCKS * Hp)
         else:
@@ -64,7 +64,7 @@ def forward(
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
         sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0
-        launch = tiling.launch(x, FORWARD_REGISTERS)
+        shape, launches = tiling.launch(x, FORWARD_REGISTERS), dict[tuple[bool, bool, bool], Launch]()
         for t in range(T):
             last = t == T - 1
             store_h = keep > 0 and t % keep == 0 and not options.keep_products
@@ -83,7 +83,29 @@ def forward(
             elif t:
                 product = torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f)
             beside.join()
-            forward_step[(tiling.tiles, tiling.unit_blocks, b)](
+            kind = t == 0, last, store_h
+            if kind not in launches:
+                launches[kind] = Launch(
+                    forward_step,
+                    (tiling.tiles, tiling.unit_blocks, b),
+                    Hp=Hp,
+                    p_row=product.shape[1],
+                    h_row=H if last else Hp,
+                    xi_row=W.shape[0],
+                    FIRST=t == 0,
+                    LAST=last,
+                    NEED_WORDS=with_words,
+                    NEED_SENTENCE=with_sentence,
+                    STORE_H=last or store_h,
+                    STORE_XI=not last,
+                    X_TERM=t == 0 or not options.keep_products,
+                    SHARP=options.sharp,
+                    FAST=x.dtype.itemsize == 2,
+                    DROP=drop_h is not None and not last,
+                    RAGGED=lengths is not None,
+                    **shape,
+                )
+            launches[kind](
                 product,
                 first,
                 x_term,
@@ -102,24 +124,8 @@ def forward(
                 of_lengths,
                 *of_drops,
                 N,
-                Hp,
-                product.shape[1],
-                H if last else Hp,
-                W.shape[0],
                 tiling.tiles,
                 0,
-                FIRST=t == 0,
-                LAST=last,
-                NEED_WORDS=with_words,
-                NEED_SENTENCE=with_sentence,
-                STORE_H=last or store_h,
-                STORE_XI=not last,
-                X_TERM=t == 0 or not options.keep_products,
-                SHARP=options.sharp,
-                FAST=x.dtype.itemsize == 2,
-                DROP=drop_h is not None and not last,
-                RAGGED=lengths is not None,
-                **launch,
             )
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]

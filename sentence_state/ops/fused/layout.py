@@ -73,9 +73,10 @@ def pad_columns(x: Tensor) -> Tensor:
 def put_columns(rows: Tensor, columns: Tensor, start: int = 0) -> None:
     """columns (M, C) -> C columns of rows (.., M, R), eight bytes at a time if all of them begin and end there."""
     size = 8 // columns.element_size()
-    places = [start, columns.shape[-1], rows.shape[-1]]
-    for part in (rows, columns):
-        places += [int(part.storage_offset()), *part.stride()[:-1]]
-    if all(place % size == 0 for place in places):
+    places = start | columns.shape[-1] | rows.shape[-1] | int(rows.storage_offset())
+    places |= int(columns.storage_offset())
+    for stride in (*rows.stride()[:-1], *columns.stride()[:-1]):
+        places |= stride
+    if places % size == 0:  # all of them are: it is a power of two
         rows, columns, start = rows.view(torch.int64), columns.view(torch.int64), start // size
     rows[..., start : start + columns.shape[-1]] = columns

@@ -82,7 +82,7 @@ def copy_weights(
 
 
 def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
-    H, D = len(weights.h_0), weights.U.shape[1]
+    H, D = weights.h_0.shape[0], weights.U.shape[1]
     Hp, Dp = padded(H), padded(D)
     width = power_of_2(max(Hp, Dp))
     copy_weights[(52 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
@@ -90,7 +90,7 @@ def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
 
 def pack(weights: Weights, dtype: torch.dtype) -> Packed:
     """The weights in the layout and type of the recurrence."""
-    Hp, Dp = padded(len(weights.h_0)), padded(weights.U.shape[1])
+    Hp, Dp = padded(weights.h_0.shape[0]), padded(weights.U.shape[1])
 
     def empty(*shape: int) -> Tensor:
         return weights.W.new_empty(shape, dtype=dtype)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+import triton
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,6 +21,7 @@ MOST_PRODUCTS = 2**31  # in a group: kernels count with 32 bits
 # A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
 # thread: as few as types of 16 bits need, for more programs at once.
 ROWS, UNITS, FORWARD_REGISTERS, BACKWARD_REGISTERS = 4, 64, 96, 168
+LAUNCHES_COMPILED = (3, 3) <= tuple(map(int, triton.__version__.split(".")[:2])) <= (3, 7)  # as `Launch` does it
 
 
 class Options(NamedTuple):
@@ -90,6 +92,26 @@ class Tiling(NamedTuple):
     def launch(self, x: Tensor, registers: int) -> dict[str, int]:
         shape = {"ROWS": ROWS, "UNITS": UNITS, "PARTS": self.parts, "num_warps": 1}
         return shape | {"maxnreg": registers} if x.element_size() == 2 else shape
+
+
+class Launch:
+    """A kernel for several steps, whose arguments differ in nothing but the memory that they name: it is looked up for
+    the first of them, and launched as it is for the others. Triton takes 19 us to look up one with 20 arguments, 6 to
+    launch it. The constants stand behind the arguments in the kernel's signature."""
+
+    def __init__(self, kernel: Any, grid: tuple[int, int, int], **constants: int) -> None:
+        self.kernel, self.grid, self.constants = kernel, grid, constants
+        self.launch: Callable[..., None] | None = None
+        self.values: list[int] = []
+
+    def __call__(self, *arguments: Tensor | int) -> None:
+        if self.launch is not None:
+            self.launch(*arguments, *self.values)
+            return
+        compiled = self.kernel[self.grid](*arguments, **self.constants)
+        if compiled is not None and LAUNCHES_COMPILED:  # None: Triton's interpreter
+            self.launch = compiled[self.grid]
+            self.values = [self.constants[name] for name in self.kernel.arg_names[len(arguments) :]]
 
 
 def power_of_2(least: int) -> int:

@@ -1,0 +1,84 @@
+"""Launches the kernels of all steps where there is no GPU: `python -m tests.ops.launch_kernels`.
+
+Triton compiles them and takes its own way to the card, where a driver that only takes notes stands in. A kernel that
+`plan.Launch` launches without looking it up must get what one gets that is looked up.
+"""
+
+import torch
+import triton
+from triton.runtime import driver
+
+from sentence_state.ops.fused import plan
+from sentence_state.ops.fused.autograd import fused_recurrence
+
+from .compile_kernels import HOPPER
+from .test_fused import random_case
+
+launched: list[tuple] = []  # of every launch: the kernel, the grid, all arguments
+
+
+class Launcher:
+    def __init__(self, source, metadata):
+        self.kernel = source.fn
+
+    def __call__(self, x, y, z, stream, function, packed_metadata, launch_metadata, before, after, *arguments):
+        launched.append((self.kernel, function, (x, y, z), arguments))
+
+
+class Driver:
+    launcher_cls = Launcher
+    loaded = 0
+
+    @property
+    def utils(self):
+        return self
+
+    def load_binary(self, *arguments):
+        self.loaded += 1
+        found = self.loaded, self.loaded, 32, 0, 1024  # module, function, registers, spills, threads
+        return found[:4] if triton.__version__.startswith("3.3.") else found
+
+    def get_device_properties(self, device):
+        return {"max_shared_mem": 2**18}
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+    def get_current_target(self):
+        return HOPPER
+
+
+def launches(memory, gates, drop):
+    """All of a forward and a backward pass, steps only."""
+    launched.clear()
+    torch.manual_seed(0)
+    x, lengths, weights, num_steps, kind, dropout = random_case(2, 9, 16, 16, 6, gates, drop, drop)
+    x = x.float().requires_grad_()
+    weights = type(weights)(*(weight.detach().float() for weight in weights))
+    dropout = dropout and tuple(mask.float() for mask in dropout)
+    state = fused_recurrence(x, lengths, weights, num_steps, kind, dropout, True, True, memory)
+    (state.g.sum() + state.h.sum()).backward()
+    return [launch for launch in launched if launch[0].fn.__name__ in ("forward_step", "backward_step")]
+
+
+def described(launch):
+    """All but the addresses, which no two runs share."""
+    kernel, function, grid, arguments = launch
+    shapes = [(a.shape, a.stride(), a.dtype) if isinstance(a, torch.Tensor) else a for a in arguments]
+    return kernel.fn.__name__, function, grid, shapes
+
+
+if __name__ == "__main__":
+    driver.set_active(Driver())
+    count = 0
+    for case in (("high", "paper", False), ("normal", "sharp", True), ("low", "paper", True)):
+        plan.LAUNCHES_COMPILED = False
+        expected = [described(launch) for launch in launches(*case)]
+        plan.LAUNCHES_COMPILED = True
+        found = [described(launch) for launch in launches(*case)]
+        assert found == expected, case
+        count += len(found)
+    print(count, "launches")
