@@ -307,7 +307,8 @@ class Compiled:
         return lambda *arguments: self.launched.append((grid, arguments))
 
 
-def test_a_kernel_is_looked_up_once_and_then_launched_with_all_its_arguments_in_order():
+def test_a_kernel_is_looked_up_once_and_then_launched_with_all_its_arguments_in_order(monkeypatch):
+    monkeypatch.setattr(plan, "LAUNCHES_COMPILED", True)
     kernel, constants = Kernel(interpreted=False), {"ROWS": 4, "FIRST": True, "num_warps": 1}
     launch = plan.Launch(kernel, (3, 2, 1), **constants)
     for place in ("a", "b", "c"):
