@@ -16,7 +16,7 @@ from .labelling import table_7
 from .measurements import GROUPS, Measurement
 from .outcomes import score_of, unpack
 from .paper_results import DOMAIN_NAMES, MEMORY
-from .summaries import Records, Summary, measured, ratio, summarise
+from .summaries import Records, Summary, conditions_of, measured, ratio, summarise
 
 ENCODERS = ("S-LSTM", "BiLSTM")
 BIN = 80  # test sentences
@@ -90,11 +90,12 @@ def figure_5(plan: Plan) -> list[Measurement]:
     sets = dict.fromkeys(plan.data(name) for name in names)
     models = tuple((encoder, plan.model(encoder, names[0])) for encoder in ENCODERS)
     groups = (0, GROUPS - 1) if plan.smoke else range(GROUPS)
-    return [plan.quick(Measurement("time", tuple(sets), models, group=group)) for group in groups]
+    precision = plan.precision(names[0])
+    return [plan.quick(Measurement("time", tuple(sets), models, group=group, precision=precision)) for group in groups]
 
 
 def section_5(plan: Plan, records: Records) -> Section:
-    found = [record for measurement in figure_5(plan) if (record := measured(measurement, records))]
+    found = measured(figure_5(plan), records)
     lengths = [record["median_length"] for record in found]
     ratios = [ratio(record, "BiLSTM", "S-LSTM", "train") for record in found]
     title = "Figure 5: training time against length, 16 sets in ten groups"
@@ -106,7 +107,7 @@ def section_5(plan: Plan, records: Records) -> Section:
         "process. The paper draws seconds without numbers, and finds the ratio growing with length."
     )
     if found:
-        section.notes.append(f"Measured on {found[0]['hardware']}, in float32.")
+        section.notes.append(f"Measured on {conditions_of(found[0])}.")
         curves = [Curve("BiLSTM / S-LSTM", lengths, ratios)]
         panel = Panel("", "median words", "ratio of times", curves, from_zero=True)
         section.figures.append(draw("figure5", title, [panel], plan.smoke))
@@ -117,15 +118,15 @@ def memory(plan: Plan) -> list[Measurement]:
     """Memory of a training step on MR dev."""
     known = [encoder for encoder in MEMORY if has_settings(plan.settings[0], encoder, "mr")]
     models = tuple((encoder, plan.model(encoder, "mr")) for encoder in known)
-    return [plan.quick(Measurement("memory", (plan.data("mr"),), models))]
+    return [plan.quick(Measurement("memory", (plan.data("mr"),), models, precision=plan.precision("mr")))]
 
 
 def section_memory(plan: Plan, records: Records) -> Section:
     section = Section("memory", "Memory (Section 4.5): training on MR dev")
-    record = measured(memory(plan)[0], records)
-    if record is None:
+    found = measured(memory(plan), records)
+    if not found:
         return section
-    used = record["megabytes"]
+    used = found[0]["megabytes"]
     rows = [
         (
             encoder,
@@ -139,5 +140,5 @@ def section_memory(plan: Plan, records: Records) -> Section:
     ]
     columns = ("model", "paper, MB", "paper, of BiLSTM", "ours, MB", "ours, of BiLSTM")
     section.tables.append(Table(columns, tuple(rows)))
-    section.notes.append(f"Ours: {record['memory_of']}, batches of 10 in float32, on {record['hardware']}.")
+    section.notes.append(f"Ours: {found[0]['memory_of']}, batches of 10, on {conditions_of(found[0])}.")
     return section

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .document import Section, Table, without_empty_columns
 from .experiment import Experiment, Row
 from .significance import Strata, approximate_randomisation, paired_bootstrap, t_test
-from .summaries import Records, Summary, measured, ratio, summarise, without
+from .summaries import Records, Summary, conditions_of, measured, ratio, summarise, without
 
 EXPLAINED = (
     "Ours: mean ± sd over seeds. Difference: ours less the paper's. p: Welch's t-test over seeds; then, "
@@ -20,7 +20,7 @@ EXPLAINED = (
 )
 TIMED = (
     "Times are ratios to the first S-LSTM row of their table: medians over rounds in which the models took turns on "
-    "the same batches of 10, in one process; the paper's are ratios of its seconds. Measured on {hardware}, in float32."
+    "the same batches of 10, in one process; the paper's are ratios of its seconds. Measured on {conditions}."
 )
 
 
@@ -34,10 +34,10 @@ def compare(experiment: Experiment, records: Records, each: Mapping[str, Experim
     if baselines:
         section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
     for settings, one in (each or {"": experiment}).items():
-        if one.times and (record := measured(one.times, records)):
+        for record in measured([one.times], records) if one.times else ():
             table = time_table(one.timed or one.rows, summaries, record, settings)
             section.tables.append(without_empty_columns(table))
-            if (note := TIMED.format(hardware=record["hardware"])) not in section.notes:
+            if (note := TIMED.format(conditions=conditions_of(record))) not in section.notes:
                 section.notes.append(note)
     return section
 

@@ -92,14 +92,19 @@ class Plan:
         model, training = configure(self.settings[0], encoder, name)
         return shrink(model, training)[0] if self.smoke else model
 
+    def precision(self, name: str) -> Literal["float32", "bfloat16"]:
+        """In which the first settings train on this set."""
+        return configure(self.settings[0], "S-LSTM", name)[1].precision
+
     def quick(self, measurement: Measurement) -> Measurement:
         return replace(measurement, batches=2, rounds=1) if self.smoke else measurement
 
     def times(self, names: Sequence[str], rows: Sequence[Row]) -> Measurement:
-        """The models of these rows in turns on these sets."""
+        """The models of these rows in turns on these sets, in the precision that the settings train in."""
         models = {row.label: row.runs[0].model for row in rows}
         sets = dict.fromkeys(self.data(name) for name in names)
-        return self.quick(Measurement("time", tuple(sets), tuple(models.items())))
+        precision = rows[0].runs[0].training.precision
+        return self.quick(Measurement("time", tuple(sets), tuple(models.items()), precision=precision))
 
 
 def configure(settings: str, encoder: str, name: str) -> tuple[ModelConfig, TrainingConfig]:

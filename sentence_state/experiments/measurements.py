@@ -43,9 +43,12 @@ class Measurement:
     batches: int = 24
     rounds: int = 5
     device: str = "any"  # cpu or cuda: times on one say nothing about the other
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def key(self) -> str:
         described = asdict(self) | {"models": [(label, changed(model)) for label, model in self.models]}
+        if self.precision == "float32":
+            del described["precision"]  # as when there was no other
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -64,7 +67,7 @@ def take(measurement: Measurement, place: Place) -> dict[str, Any]:
     """Measure; returns the line to keep."""
     take_kind = {"time": take_times, "memory": take_memory, "statistics": take_statistics}[measurement.kind]
     record: dict[str, Any] = {"key": measurement.key(), "kind": measurement.kind, "smoke": measurement.smoke}
-    record["data"] = [asdict(data) for data in measurement.data]
+    record |= {"data": [asdict(data) for data in measurement.data], "precision": measurement.precision}
     record |= take_kind(measurement, place) | conditions(place.device)
     return record
 
@@ -123,7 +126,9 @@ def loop_of(
     """The training loop as `fit` makes it, ready for its first step."""
     model_class: type[Model] = TextClassifier if measurement.data[0].task == "classification" else SequenceTagger
     model = model_class.from_examples(examples, config).to(place.device)
-    training = TrainingConfig(batch_size=measurement.batch_size, device=place.device, graphs=graphs)
+    training = TrainingConfig(
+        batch_size=measurement.batch_size, device=place.device, graphs=graphs, precision=measurement.precision
+    )
     return Loop(model, Splits(examples, []), training, None, torch.device(place.device), StopRequest(), None)
 
 

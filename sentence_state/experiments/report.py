@@ -8,7 +8,7 @@ from typing import Any
 
 from .catalogue import Target
 from .document import Report
-from .summaries import Records
+from .summaries import Records, variants
 
 
 def make_report(targets: Sequence[Target], records: Records, smoke: bool) -> Report:
@@ -20,7 +20,7 @@ def make_report(targets: Sequence[Target], records: Records, smoke: bool) -> Rep
 
 def used(target: Target, records: Records) -> list[dict[str, Any]]:
     keys = [run.key() for run in target.runs]
-    keys += [one.on(device).key() for one in target.measurements for device in ("cuda", "cpu")]
+    keys += [variant.key() for measurement in target.measurements for variant in variants(measurement)]
     return [records[key] for key in dict.fromkeys(keys) if key in records and "error" not in records[key]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,10 +66,21 @@ def summarise_row(row: Row, split: str, records: Records) -> Summary:
     return Summary(row, scores, np.stack(counts) if counts else None, found, metric, split)
 
 
-def measured(measurement: Measurement, records: Records) -> dict[str, Any] | None:
-    """The line of a measurement, on a GPU rather than on a CPU."""
-    kinds = (measurement.on(device) for device in ("cuda", "cpu"))
-    return next((record for one in kinds if (record := records.get(one.key()))), None)
+def variants(measurement: Measurement) -> list[Measurement]:
+    """On a GPU or else on a CPU, in the precision that was meant or else in float32."""
+    precisions = dict.fromkeys((measurement.precision, "float32"))
+    return [replace(measurement.on(device), precision=one) for device in ("cuda", "cpu") for one in precisions]
+
+
+def measured(measurements: Sequence[Measurement], records: Records) -> list[dict[str, Any]]:
+    """The lines of measurements that belong together: of their variants that which most were taken in."""
+    kinds = zip(*map(variants, measurements), strict=True)
+    return max(([records[one.key()] for one in kind if one.key() in records] for kind in kinds), key=len)
+
+
+def conditions_of(record: dict[str, Any]) -> str:
+    """Where and how it was measured."""
+    return f"{record['hardware']}, in {record.get('precision', 'float32')}"
 
 
 def ratio(record: dict[str, Any], label: str, to: str, kind: str) -> float:

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,8 +9,8 @@ from sentence_state.data import read_sample
 from sentence_state.experiments.catalogue import find
 from sentence_state.experiments.experiment import Plan
 from sentence_state.experiments.material import Data, Place
-from sentence_state.experiments.measurements import GROUPS, Measurement, examples_of, take
-from sentence_state.experiments.summaries import measured, ratio
+from sentence_state.experiments.measurements import GROUPS, Measurement, examples_of, loop_of, take
+from sentence_state.experiments.summaries import conditions_of, measured, ratio
 from sentence_state.experiments.workers import measure_all
 
 LABELS = Data("sample/label", limit=60)
@@ -66,7 +67,34 @@ def test_what_was_measured_on_a_kind_of_device_is_not_measured_again(tmp_path):
     assert said == ["time on sample/label"]
     assert TIMES.on("cuda").key() != TIMES.on("cpu").key()
     records = {TIMES.on(device).key(): {"hardware": device} for device in ("cpu", "cuda")}
-    assert measured(TIMES, records)["hardware"] == "cuda"
+    assert [record["hardware"] for record in measured([TIMES], records)] == ["cuda"]
+
+
+def test_measurements_of_a_figure_are_shown_in_one_precision_on_one_device():
+    meant = [replace(TIMES, group=group, precision="bfloat16") for group in range(2)]
+    plain = [replace(one, precision="float32") for one in meant]
+    assert len({one.on("cuda").key() for one in (*meant, *plain)}) == 4
+    records = {one.on("cuda").key(): {"hardware": "a card"} for one in plain}
+    records |= {meant[0].on("cuda").key(): {"hardware": "a card", "precision": "bfloat16"}}
+    assert [conditions_of(record) for record in measured(meant, records)] == ["a card, in float32"] * 2
+    records |= {meant[1].on("cuda").key(): {"hardware": "a card", "precision": "bfloat16"}}
+    assert [conditions_of(record) for record in measured(meant, records)] == ["a card, in bfloat16"] * 2
+    assert measured(meant, {}) == []
+
+
+def test_times_are_taken_in_the_precision_that_settings_train_in(tmp_path):
+    (tmp_path / "classification").mkdir()
+    for encoder in ("s-lstm", "bilstm"):
+        settings = {"model": {}, "training": {"precision": "bfloat16"}}
+        (tmp_path / "classification" / f"{encoder}.json").write_text(json.dumps(settings))
+    plan = Plan(seeds=1, sets=frozenset({"mr"}))
+    for name in ("table4", "memory", "figure5"):
+        tuned = find(name, replace(plan, settings=(str(tmp_path),)))
+        assert {one.precision for one in tuned.measurements} == {"bfloat16"}
+        assert {one.precision for one in find(name, plan).measurements} == {"float32"}
+    times = replace(TIMES, precision="bfloat16")
+    loop = loop_of(times, MODELS[0][1], examples_of(times, Place()), Place())
+    assert loop.config.precision == "bfloat16"
 
 
 @pytest.mark.parametrize("smoke", [True, False])
