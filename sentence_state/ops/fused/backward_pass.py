@@ -130,11 +130,11 @@ def backward_of_group(
     ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
     new = blank(x, lengths if ragged else None)
     full_steps, keep = options.full_steps, options.keep
-    chunk = max(1, min(full_steps + 1, max(CHUNK_STEPS if kept_products else 1, CHUNK_ROWS // M)))
-    if keep == 2:
-        chunk = 2
+    least = CHUNK_STEPS if kept_products else 1
+    chunk = 2 if keep == 2 else max(1, min(full_steps + 1, max(least, CHUNK_ROWS // M)))
     x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1))
-    width, gates = packed.words.shape[1], 7 * Hp  # of a row [h_left, h, h_right, x]
+    width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
+    gates = 7 * Hp
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept_products else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
@@ -142,8 +142,7 @@ def backward_of_group(
     dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()
     tiling = Tiling.of(N, Hp)
-    sums_type = SUMS_TYPE.get(x.dtype, torch.float32)
-    partial, counter = tiling.sums(x, B, 9, Hp, sums_type)
+    partial, counter = tiling.sums(x, B, 9, Hp, SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, W, c_0 = packed.words.t(), packed.W, packed.c_0
     grid, launches = (tiling.tiles, tiling.unit_blocks, B), dict[tuple[bool, bool], Launch]()
