@@ -63,10 +63,10 @@ def find(name: str, plan: Plan) -> Target:
         return Target(name, own.runs(), [], lambda records: compare(own, records))
     experiment = EXPERIMENTS[name](plan)
     # Models of different settings do not take turns: what was measured for some is not measured again beside others.
-    each = {
-        labelled("", settings, plan): EXPERIMENTS[name](replace(plan, settings=(settings,)))
-        for settings in plan.settings
-    }
+    each = {"": experiment}
+    if experiment.times and len(plan.settings) > 1:
+        single = {labelled("", settings, plan): replace(plan, settings=(settings,)) for settings in plan.settings}
+        each = {label: EXPERIMENTS[name](one) for label, one in single.items()}
     measurements = [one.times for one in each.values() if one.times]
     return Target(name, experiment.runs(), measurements, lambda records: section_of(experiment, each, plan, records))
 
