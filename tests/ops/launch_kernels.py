@@ -15,7 +15,7 @@ from sentence_state.ops.fused.autograd import fused_recurrence
 from .compile_kernels import HOPPER
 from .test_fused import random_case
 
-STEPS = "forward_step", "backward_step"
+STEPS = "forward_step", "close_step", "backward_step", "close_gradient"
 launched: list[tuple] = []  # of every launch: the kernel, what was loaded of it, the grid, all arguments
 looked_up: list[str] = []
 

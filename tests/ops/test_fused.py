@@ -16,8 +16,8 @@ pytest.importorskip("triton")
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
 from sentence_state.ops.fused import autograd, backward_pass, forward_pass, plan
-from sentence_state.ops.fused.backward import backward_step
-from sentence_state.ops.fused.forward import forward_step
+from sentence_state.ops.fused.backward import backward_step, close_gradient
+from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
 from sentence_state.ops.recurrence import recurrence
 
@@ -169,10 +169,10 @@ def test_products_are_kept_by_default_while_they_are_few(monkeypatch):
 
 
 @pytest.mark.parametrize("gates", ["paper", "sharp"])
-def test_sums_over_long_texts_are_put_together_in_sections(gates):
-    case = random_case(2, 150, 4, 5, 3, gates, True, False)
-    assert plan.Tiling.of(150, 16).sections > 1
-    assert_equal(case, FLOAT32)
+def test_sums_over_long_texts_are_added_up_in_parts(gates, monkeypatch):
+    monkeypatch.setattr(plan, "SUMS_AT_ONCE", 16)
+    assert plan.Tiling.of(150, 16).tiles == 38
+    assert_equal(random_case(2, 150, 4, 5, 3, gates, True, False), FLOAT32)
 
 
 @pytest.mark.parametrize(("D", "H"), [(40, 5), (5, 40)])
@@ -330,7 +330,7 @@ def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monke
         assert [arguments for _, arguments, _ in kernel.launched] == [("a", 7), ("b", 7)]
 
 
-@pytest.mark.parametrize("kernel", [forward_step, backward_step])
+@pytest.mark.parametrize("kernel", [forward_step, close_step, backward_step, close_gradient])
 def test_the_constants_of_a_step_stand_behind_its_arguments(kernel):
     """`Launch` relies on it."""
     constant = ["constexpr" in str(annotation) for annotation in kernel.fn.__annotations__.values()]
@@ -353,7 +353,7 @@ def test_every_kernel_compiles_for_a_gpu():
 
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
-    assert compiled("launch_kernels") == ["38", "launches,", "20", "looked", "up"]
+    assert compiled("launch_kernels") == ["74", "launches,", "35", "looked", "up"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

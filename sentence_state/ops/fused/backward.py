@@ -7,13 +7,13 @@ import triton.language as tl
 
 from .gates import (
     add_nine,
-    arrives_last,
     exp2,
     node_value,
     of_left,
     of_right,
     old_cells,
     on_every_row,
+    place_of_program,
     reciprocal,
     row_of,
     score,
@@ -55,12 +55,46 @@ def put_gate(value, k, dP, m, units, inside, Hp):
 
 
 @triton.jit
-def add_parts(places, k, count, Hp, unit_in, PARTS: tl.constexpr):
-    """Sum k of 9 over `count` parts, at most PARTS, always in the same order."""
-    part = tl.arange(0, PARTS)
-    at = places[None, :] + ((part * 9 + k) * Hp)[:, None]
-    there = (part < count)[:, None] & unit_in[None, :]
-    return tl.sum(tl.load(at, mask=there, other=0.0, cache_modifier=".cg").to(tl.float32), axis=0)
+def node_gradient(
+    Q,
+    cg_in,
+    cg_out,
+    log_z,
+    dgh,
+    dcg,
+    drop_g,
+    b,
+    units,
+    Hp,
+    dh_row,
+    LAST: tl.constexpr,
+    NEED_SENTENCE: tl.constexpr,
+    SHARP: tl.constexpr,
+    FAST: tl.constexpr,
+    DROP: tl.constexpr,
+):
+    """Eq. 3: E, the gradient of the node's new cell; those of its gates f_g and o; and what its old cell receives."""
+    unit_in = units < Hp
+    given = tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0)
+    if NEED_SENTENCE:
+        new_cg = tl.load(cg_out + b * Hp + units, mask=unit_in, other=0.0)
+        log_total = tl.load(log_z + b * Hp + units, mask=unit_in, other=0.0)
+        if LAST:
+            dg = tl.load(dgh + b * dh_row + units, mask=units < dh_row, other=0.0).to(tl.float32)
+        else:
+            dg = tl.load(dgh + b * 2 * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
+        if DROP:
+            dg *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
+        o_g = sigmoid(node_value(Q, 8, b, units, Hp), FAST)
+        t_g = tanh(new_cg, FAST)
+        E = given + dg * o_g * (1 - t_g * t_g)
+        f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
+        kept = tl.exp2(score(f_g, SHARP, FAST) - log_total) * E
+        d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg)
+        return E, d_f_g * squash_slope(f_g, SHARP, FAST), dg * t_g * o_g * (1 - o_g), kept
+    else:
+        nothing = tl.zeros(units.shape, tl.float32)
+        return nothing, nothing, nothing, given
 
 
 @triton.jit(do_not_specialize=["N", "TILES", "shift"])
@@ -70,7 +104,6 @@ def backward_step(
     first,  # (8, Hp, 3)
     x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
     Q,  # (B, 10, Hp) products of the sentence
-    dQ,  # (B, 10, Hp)
     c_in,  # (M, Hp) cells before the step
     c_0,  # (Hp,)
     cg_in,  # (B, Hp) float32, before the step
@@ -79,11 +112,10 @@ def backward_step(
     dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
     dc,  # (M + 2 tiles, Hp) what the next step gives to each cell within its tile, then what every tile gives to the
     # cell before it and to the one after it; not read in the last step
-    dc_out,  # the same for this step; in the first step that is in dcg
+    dc_out,  # the same for this step; in the first step that is in the sums
     dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
-    dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before, in the first step of c_0
-    partial,  # (B, TILES + sections, 9, Hp) float32, or bfloat16 as all else
-    counter,  # (B, unit blocks, sections + 1) int32, zero before and after
+    dcg,  # (B, Hp) float32, gradient of the c_g after the step
+    sums,  # (B, TILES, 9, Hp) float32, or bfloat16 as all else: over the words of every tile, for `close_gradient`
     lengths,  # (B,)
     drop_h,  # (M, Hp)
     drop_g,  # (B, Hp)
@@ -103,9 +135,8 @@ def backward_step(
     RAGGED: tl.constexpr,
     ROWS: tl.constexpr,
     UNITS: tl.constexpr,
-    PARTS: tl.constexpr,
 ):
-    tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    tile, unit_block, b = place_of_program(Hp, UNITS)
     n = N
     if RAGGED:
         n = tl.load(lengths + b).to(tl.int32)
@@ -118,33 +149,14 @@ def backward_step(
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
     p_row = 8 * Hp if NEED_WORDS else Hp
-    places = partial + b * (TILES + tl.cdiv(TILES, PARTS)) * 9 * Hp + units
-    ends = (tl.num_programs(2) * N + (b * TILES + tile) * 2) * Hp + units
+    place_of_sums = sums + (b * TILES + tile) * 9 * Hp + units
+    ends = (tl.num_programs(1) * N + (b * TILES + tile) * 2) * Hp + units
     cg = on_every_row(cg_in + b * Hp, units, Hp)
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
-    # The sentence node, Eq. 3: E is the gradient of its new cell.
-    E = tl.zeros([UNITS], tl.float32)
-    d_f_g = tl.zeros([UNITS], tl.float32)
-    d_o_g = tl.zeros([UNITS], tl.float32)
-    kept = tl.zeros([UNITS], tl.float32)
-    if NEED_SENTENCE:
-        new_cg = tl.load(cg_out + b * Hp + units, mask=unit_in, other=0.0)
-        log_total = tl.load(log_z + b * Hp + units, mask=unit_in, other=0.0)
-        if LAST:
-            dg = tl.load(dgh + b * dh_row + units, mask=units < dh_row, other=0.0).to(tl.float32)
-        else:
-            dg = tl.load(dgh + b * 2 * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
-        if DROP:
-            dg *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
-        o_g = sigmoid(node_value(Q, 8, b, units, Hp), FAST)
-        t_g = tanh(new_cg, FAST)
-        E = tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0) + dg * o_g * (1 - t_g * t_g)
-        d_o_g = dg * t_g * o_g * (1 - o_g)
-        f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
-        kept = tl.exp2(score(f_g, SHARP, FAST) - log_total) * E
-        d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg)
-        d_f_g *= squash_slope(f_g, SHARP, FAST)
+    E, _, _, _ = node_gradient(
+        Q, cg_in, cg_out, log_z, dgh, dcg, drop_g, b, units, Hp, dh_row, LAST, NEED_SENTENCE, SHARP, FAST, DROP
+    )
 
     # Everything is read before anything is written: a load does not overtake a store.
     to_left = tl.zeros([ROWS, UNITS], tl.float32)
@@ -212,21 +224,22 @@ def backward_step(
         to_own += f
         if FIRST:  # all cells were c_0, the sentence's too: their gradients are one sum
             s += to_left + to_own + to_right
-        d_i, d_l, d_f, d_r, d_s, d_o, d_u, sum_q, s = tl.reduce((d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine)
-        place = places + tile * 9 * Hp
-        tl.store(place, d_i, mask=unit_in)
-        tl.store(place + Hp, d_l, mask=unit_in)
-        tl.store(place + 2 * Hp, d_f, mask=unit_in)
-        tl.store(place + 3 * Hp, d_r, mask=unit_in)
-        tl.store(place + 4 * Hp, d_s, mask=unit_in)
-        tl.store(place + 5 * Hp, d_o, mask=unit_in)
-        tl.store(place + 6 * Hp, d_u, mask=unit_in)
-        tl.store(place + 7 * Hp, sum_q, mask=unit_in)
-        tl.store(place + 8 * Hp, s, mask=unit_in)
+        sum_i, sum_l, sum_f, sum_r, sum_s, sum_o, sum_u, sum_q, s = tl.reduce(
+            (d_i, d_l, d_f, d_r, d_s, d_o, d_u, dq, s), 0, add_nine
+        )
+        tl.store(place_of_sums, sum_i, mask=unit_in)
+        tl.store(place_of_sums + Hp, sum_l, mask=unit_in)
+        tl.store(place_of_sums + 2 * Hp, sum_f, mask=unit_in)
+        tl.store(place_of_sums + 3 * Hp, sum_r, mask=unit_in)
+        tl.store(place_of_sums + 4 * Hp, sum_s, mask=unit_in)
+        tl.store(place_of_sums + 5 * Hp, sum_o, mask=unit_in)
+        tl.store(place_of_sums + 6 * Hp, sum_u, mask=unit_in)
+        tl.store(place_of_sums + 7 * Hp, sum_q, mask=unit_in)
+        tl.store(place_of_sums + 8 * Hp, s, mask=unit_in)
     else:
-        tl.store(places + (tile * 9 + 7) * Hp, tl.sum(dq, axis=0), mask=unit_in)
+        tl.store(place_of_sums + 7 * Hp, tl.sum(dq, axis=0), mask=unit_in)
         if FIRST:
-            tl.store(places + (tile * 9 + 8) * Hp, tl.sum(to_own, axis=0), mask=unit_in)
+            tl.store(place_of_sums + 8 * Hp, tl.sum(to_own, axis=0), mask=unit_in)
     tl.store(dP + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
     if not FIRST:
         nothing = tl.zeros([UNITS], tl.float32)
@@ -235,33 +248,61 @@ def backward_step(
         tl.store(dc_out + ends, row_of(to_left, 0), mask=unit_in)
         tl.store(dc_out + ends + Hp, row_of(to_right, ROWS - 1), mask=unit_in)
 
-    most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
-    count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
-    number = min(tiles - section * PARTS, PARTS)
-    last = arrives_last(count + section, number)
-    if last:
-        parts = places + section * PARTS * 9 * Hp
-        if sections > 1:
-            for k in range(0 if NEED_WORDS else 7, 9 if NEED_WORDS or FIRST else 8):
-                of_section = add_parts(parts, k, number, Hp, unit_in, PARTS)
-                tl.store(places + ((TILES + section) * 9 + k) * Hp, of_section, mask=unit_in)
-            last = arrives_last(count + most_sections, sections)
-            parts = places + TILES * 9 * Hp
-            number = sections
-        if last:  # this tile closes the sentence
-            for k in range(0 if NEED_WORDS else 7, 8):
-                total = add_parts(parts, k, number, Hp, unit_in, PARTS)
-                tl.store(dQ + (b * 10 + k + 2 * (k // 7)) * Hp + units, total, mask=unit_in)
-            if NEED_WORDS or FIRST:
-                kept += add_parts(parts, 8, number, Hp, unit_in, PARTS)
-            if not NEED_WORDS:
-                for k in range(7):
-                    tl.store(dQ + (b * 10 + k) * Hp + units, tl.zeros([UNITS], tl.float32), mask=unit_in)
-            tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
-            tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
-            if not NEED_SENTENCE:
-                kept += tl.load(dcg + b * Hp + units, mask=unit_in, other=0.0)
-            tl.store(dcg + b * Hp + units, kept, mask=unit_in)
+
+@triton.jit(do_not_specialize=["N", "TILES"])
+def close_gradient(
+    sums,  # (B, TILES, 9, Hp) of each tile the sums of dP in seven blocks, of the gradient of q, and of c_g
+    Q,  # (B, 10, Hp)
+    dQ,  # (B, 10, Hp)
+    cg_in,  # (B, Hp) float32, before the step
+    cg_out,  # (B, Hp) float32, after it
+    log_z,  # (B, Hp) float32
+    dgh,  # as `backward_step` has it
+    dcg,  # (B, Hp) float32, gradient of c_g: read, then replaced by that of the c_g before, in the first step of c_0
+    lengths,  # (B,)
+    drop_g,  # (B, Hp)
+    N,
+    TILES,
+    Hp: tl.constexpr,
+    dh_row: tl.constexpr,
+    FIRST: tl.constexpr,
+    LAST: tl.constexpr,
+    NEED_WORDS: tl.constexpr,
+    NEED_SENTENCE: tl.constexpr,
+    SHARP: tl.constexpr,
+    FAST: tl.constexpr,
+    DROP: tl.constexpr,
+    RAGGED: tl.constexpr,
+    ROWS: tl.constexpr,
+    UNITS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """The gradients of the sentence's products and of its old cell, from the sums of its tiles, which are always added
+    up in the same order; a program for every sum."""
+    unit_block, b, k = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    n = N
+    if RAGGED:
+        n = tl.load(lengths + b).to(tl.int32)
+    tiles = tl.cdiv(n, ROWS)
+    if not NEED_WORDS:  # there are the sums of q's gradient, and in the first step of c_g's
+        tiles = tl.where((k == 7) | ((k == 8) & FIRST), tiles, 0)
+    units = unit_block * UNITS + tl.arange(0, UNITS)
+    unit_in = units < Hp
+    total = tl.zeros([UNITS], tl.float32)
+    for start in range(0, tiles, AT_ONCE):
+        tile = start + tl.arange(0, AT_ONCE)
+        at = sums + (((b * TILES + tile) * 9 + k) * Hp)[:, None] + units[None, :]
+        there = (tile < tiles)[:, None] & unit_in[None, :]
+        total += tl.sum(tl.load(at, mask=there, other=0.0).to(tl.float32), axis=0)
+    if k < 8:
+        tl.store(dQ + (b * 10 + k + 2 * (k // 7)) * Hp + units, total, mask=unit_in)
+    else:
+        _, d_f_g, d_o_g, kept = node_gradient(
+            Q, cg_in, cg_out, log_z, dgh, dcg, drop_g, b, units, Hp, dh_row, LAST, NEED_SENTENCE, SHARP, FAST, DROP
+        )
+        tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
+        tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
+        tl.store(dcg + b * Hp + units, kept + total, mask=unit_in)
 
 
 @triton.jit(do_not_specialize=["M", "steps"])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .backward import add_steps, backward_step, gather_neighbours
+from .backward import add_steps, backward_step, close_gradient, gather_neighbours
 from .first import add_start_gradient
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_columns
@@ -17,6 +17,7 @@ from .packing import unpack
 from .plan import (
     BACKWARD_REGISTERS,
     FORWARD_REGISTERS,
+    UNITS,
     Beside,
     Launch,
     Options,
@@ -142,15 +143,14 @@ def backward_of_group(
     dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()
     tiling = Tiling.of(N, Hp)
-    partial, counter = tiling.sums(x, B, 9, Hp, SUMS_TYPE.get(x.dtype, torch.float32))
+    sums = x.new_empty(B, tiling.tiles, 9, Hp, dtype=SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, W, c_0 = packed.words.t(), packed.W, packed.c_0
-    grid, launches = (tiling.tiles, tiling.unit_blocks, B), dict[tuple[bool, bool], Launch]()
-    shared = {"SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
+    launches = dict[tuple[bool, bool], tuple[Launch, Launch]]()
+    shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
     advances = Launch(
         forward_step,
-        grid,
-        Hp=Hp,
+        tiling.grid(B),
         p_row=BLOCKS * Hp,
         h_row=Hp,
         xi_row=width,
@@ -202,13 +202,9 @@ def backward_of_group(
             c_again[0],
             h_again[0],
             P[0],
-            d_c_g,
-            dgh,
-            d_c_g,
-            partial,
-            counter,
+            sums,
             lengths,
-            *drops,
+            drops[0],
             N,
             tiling.tiles,
             0,
@@ -219,27 +215,25 @@ def backward_of_group(
         last = t == T - 1
         kind = t == 0, last
         if kind not in launches:
-            launches[kind] = Launch(
+            of_step = shared | {"dh_row": H, "FIRST": t == 0, "LAST": last, "DROP": dropping and not last}
+            of_step |= {"NEED_WORDS": options.need_words or not last}
+            of_step |= {"NEED_SENTENCE": options.need_sentence or not last}
+            launch = Launch(
                 backward_step,
-                grid,
-                Hp=Hp,
-                dh_row=H,
-                FIRST=t == 0,
-                LAST=last,
-                NEED_WORDS=options.need_words or not last,
-                NEED_SENTENCE=options.need_sentence or not last,
+                tiling.grid(B),
                 X_TERM=x_term is not None,
-                DROP=dropping and not last,
-                **shared,
+                **of_step,
                 **tiling.launch(x, BACKWARD_REGISTERS),
             )
-        launches[kind](
+            close = Launch(close_gradient, (tiling.unit_blocks, B, 9), **of_step, **tiling.closing(UNITS))
+            launches[kind] = launch, close
+        launch, close = launches[kind]
+        launch(
             product,
             gradient,
             first,
             product if x_term is None else x_term,
             Q[t],
-            dQ[t],
             state(t - 1)[1] if t else product,
             c_0,
             c_g[t],
@@ -250,8 +244,7 @@ def backward_of_group(
             dc[t % 2],
             dg if last else dgh,
             d_c_g,
-            partial,
-            counter,
+            sums,
             lengths,
             *drops,
             N,
@@ -259,6 +252,8 @@ def backward_of_group(
             0,
         )
         with beside():
+            of_node = Q[t], dQ[t], c_g[t], c_g[t + 1], log_z[t], dg if last else dgh, d_c_g
+            close(sums, *of_node, lengths, drops[1], N, tiling.tiles)
             torch.mm(dQ[t], packed.sentence, out=dgh)
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h

@@ -1,4 +1,5 @@
-"""Eq. 2 and Eq. 3 after the matrix products: one kernel a step, for words and sentence together."""
+"""Eq. 2 and Eq. 3 after the matrix products: a kernel for the words of a step and the sums over them, and one that
+makes the sentence's new state of these sums."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import triton.language as tl
 
 from .gates import (
     add_three,
-    arrives_last,
     exp2,
     node_value,
     old_cells,
     on_every_row,
+    place_of_program,
     reciprocal,
     score,
     sigmoid,
@@ -20,39 +21,6 @@ from .gates import (
     word_gate,
     word_product,
 )
-
-
-@triton.jit
-def add_parts(places, count, Hp, unit_in, SHARP: tl.constexpr, UNITS: tl.constexpr):
-    """The maximum and the 3 sums of `count` parts, eight at a time and in a fixed order: whoever comes last, they are
-    the same. places: those of this program's units."""
-    most = tl.full([UNITS], -1e30 if SHARP else 0.0, tl.float32)
-    sum_e = tl.zeros([UNITS], tl.float32)
-    sum_ec, sum_h = sum_e, sum_e
-    for start in range(0, count, 8):
-        part = start + tl.arange(0, 8)
-        there = (part < count)[:, None] & unit_in[None, :]
-        at = places[None, :] + (part * 4 * Hp)[:, None]
-        e = tl.load(at + Hp, mask=there, other=0.0, cache_modifier=".cg")
-        ec = tl.load(at + 2 * Hp, mask=there, other=0.0, cache_modifier=".cg")
-        h = tl.load(at + 3 * Hp, mask=there, other=0.0, cache_modifier=".cg")
-        if SHARP:
-            most_part = tl.load(at, mask=there, other=-1e30, cache_modifier=".cg")
-            new_most = tl.maximum(most, tl.max(most_part, axis=0))
-            keep, add = tl.exp2(most - new_most), tl.exp2(most_part - new_most[None, :])
-            sum_e, sum_ec, e, ec, most = sum_e * keep, sum_ec * keep, e * add, ec * add, new_most
-        e, ec, h = tl.reduce((e, ec, h), 0, add_three)
-        sum_e, sum_ec, sum_h = sum_e + e, sum_ec + ec, sum_h + h
-    return tl.where(unit_in, most, 0.0), sum_e, sum_ec, sum_h
-
-
-@triton.jit
-def put_part(place, most, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP: tl.constexpr):
-    if SHARP:
-        tl.store(place, most, mask=unit_in)
-    tl.store(place + Hp, sum_e, mask=unit_in)
-    tl.store(place + 2 * Hp, sum_ec, mask=unit_in)
-    tl.store(place + 3 * Hp, sum_h, mask=unit_in)
 
 
 @triton.jit(do_not_specialize=["N", "TILES", "shift"])
@@ -67,14 +35,9 @@ def forward_step(
     c_out,  # (M, Hp)
     h_out,  # (M, h_row)
     xi_out,  # (M, xi_row) each h in the three places where the next product reads it, if STORE_XI
-    cg_out,  # (B, Hp) float32
-    gh_out,  # (B, 2, Hp) g and the mean h
-    log_z,  # (B, Hp) float32: logarithm to base 2 of the sum in Eq. 3's softmax
-    partial,  # (B, TILES + sections, 4, Hp) float32
-    counter,  # (B, unit blocks, sections + 1) int32, zero before and after
+    sums,  # (B, TILES, 4, Hp) float32: over the words of every tile, for `close_step`
     lengths,  # (B,)
     drop_h,  # (M, Hp)
-    drop_g,  # (B, Hp)
     N,
     TILES,
     shift,  # 0, unknown to the compiler: it sees pairs of units, so a thread gets two units of all rows
@@ -95,9 +58,8 @@ def forward_step(
     RAGGED: tl.constexpr,
     ROWS: tl.constexpr,
     UNITS: tl.constexpr,
-    PARTS: tl.constexpr,
 ):
-    tile, unit_block, b = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    tile, unit_block, b = place_of_program(Hp, UNITS)
     n = N
     if RAGGED:
         n = tl.load(lengths + b).to(tl.int32)
@@ -142,6 +104,23 @@ def forward_step(
         if DROP:
             h *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
         h = tl.where(inside, h, 0.0)
+
+    if NEED_SENTENCE:
+        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
+        q = score(q, SHARP, FAST)
+        most_q = tl.zeros([UNITS], tl.float32)
+        if SHARP:
+            most_q = tl.max(tl.where(inside, q, -1e30), axis=0)
+            q -= most_q[None, :]
+        e = tl.where(inside, exp2(q, FAST), 0.0)
+        sum_e, sum_ec, sum_h = tl.reduce((e, e * c, h), 0, add_three)
+        place = sums + (b * TILES + tile) * 4 * Hp + units
+        if SHARP:
+            tl.store(place, most_q, mask=unit_in)
+        tl.store(place + Hp, sum_e, mask=unit_in)
+        tl.store(place + 2 * Hp, sum_ec, mask=unit_in)
+        tl.store(place + 3 * Hp, sum_h, mask=unit_in)
+    if NEED_WORDS:
         if STORE_H:
             tl.store(h_out + m[:, None] * h_row + units[None, :], h, mask=inside & (units < h_row)[None, :])
         if not LAST:
@@ -155,45 +134,66 @@ def forward_step(
             tl.store(place, tl.zeros([ROWS, UNITS], tl.float32), mask=is_first)
             tl.store(place + 2 * Hp, tl.zeros([ROWS, UNITS], tl.float32), mask=is_last)
 
-    if NEED_SENTENCE:
-        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
-        q = score(q, SHARP, FAST)
-        most_q = tl.zeros([UNITS], tl.float32)
+
+@triton.jit(do_not_specialize=["N", "TILES"])
+def close_step(
+    sums,  # (B, TILES, 4, Hp) float32: of each tile the maximum of the scores, if SHARP, and three sums
+    Q,  # (B, 10, Hp) products of the sentence
+    cg_in,  # (B, Hp) float32
+    cg_out,  # (B, Hp) float32
+    gh_out,  # (B, 2, Hp) g and the mean h
+    log_z,  # (B, Hp) float32: logarithm to base 2 of the sum in Eq. 3's softmax
+    lengths,  # (B,)
+    drop_g,  # (B, Hp)
+    N,
+    TILES,
+    Hp: tl.constexpr,
+    SHARP: tl.constexpr,
+    FAST: tl.constexpr,
+    DROP: tl.constexpr,
+    RAGGED: tl.constexpr,
+    ROWS: tl.constexpr,
+    UNITS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """The sentence's new state from the sums of its tiles, which are always added up in the same order."""
+    unit_block, b = tl.program_id(0), tl.program_id(1)
+    n = N
+    if RAGGED:
+        n = tl.load(lengths + b).to(tl.int32)
+    tiles = tl.cdiv(n, ROWS)
+    units = unit_block * UNITS + tl.arange(0, UNITS)
+    unit_in = units < Hp
+    most_q = tl.full([UNITS], -1e30 if SHARP else 0.0, tl.float32)
+    sum_e = tl.zeros([UNITS], tl.float32)
+    sum_ec, sum_h = sum_e, sum_e
+    for start in range(0, tiles, AT_ONCE):
+        tile = start + tl.arange(0, AT_ONCE)
+        there = (tile < tiles)[:, None] & unit_in[None, :]
+        at = sums + ((b * TILES + tile) * 4 * Hp)[:, None] + units[None, :]
+        e = tl.load(at + Hp, mask=there, other=0.0)
+        ec = tl.load(at + 2 * Hp, mask=there, other=0.0)
+        h = tl.load(at + 3 * Hp, mask=there, other=0.0)
         if SHARP:
-            most_q = tl.max(tl.where(inside, q, -1e30), axis=0)
-            q -= most_q[None, :]
-        e = tl.where(inside, exp2(q, FAST), 0.0)
-        sum_e, sum_ec, sum_h = tl.reduce((e, e * c, h), 0, add_three)
-        last = tiles == 1
-        if tiles > 1:
-            most_sections, sections, section = tl.cdiv(TILES, PARTS), tl.cdiv(tiles, PARTS), tile // PARTS
-            places = partial + b * (TILES + most_sections) * 4 * Hp + units
-            count = counter + (b * tl.num_programs(1) + unit_block) * (most_sections + 1)
-            put_part(places + tile * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP)
-            in_section = min(tiles - section * PARTS, PARTS)
-            last = arrives_last(count + section, in_section)
-            if last:
-                of_section = places + section * PARTS * 4 * Hp
-                most_q, sum_e, sum_ec, sum_h = add_parts(of_section, in_section, Hp, unit_in, SHARP, UNITS)
-                if sections > 1:
-                    put_part(places + (TILES + section) * 4 * Hp, most_q, sum_e, sum_ec, sum_h, Hp, unit_in, SHARP)
-                    last = arrives_last(count + most_sections, sections)
-                    if last:
-                        of_all = places + TILES * 4 * Hp
-                        most_q, sum_e, sum_ec, sum_h = add_parts(of_all, sections, Hp, unit_in, SHARP, UNITS)
-        if last:  # this tile closes the sentence
-            f_g = score(squash(node_value(Q, 7, b, units, Hp), SHARP, FAST), SHARP, FAST)
-            if SHARP:
-                new_most = tl.maximum(most_q, f_g)
-                keep = tl.exp2(most_q - new_most)
-                sum_e, sum_ec, most_q = sum_e * keep, sum_ec * keep, new_most
-            e_g = tl.exp2(f_g - most_q)
-            total = sum_e + e_g
-            new_cg = (sum_ec + e_g * tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)) / total
-            g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
-            if DROP:
-                g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
-            tl.store(cg_out + b * Hp + units, new_cg, mask=unit_in)
-            tl.store(log_z + b * Hp + units, most_q + tl.log2(total), mask=unit_in)
-            tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
-            tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)
+            most = tl.load(at, mask=there, other=-1e30)
+            new_most = tl.maximum(most_q, tl.max(most, axis=0))
+            keep, add = tl.exp2(most_q - new_most), tl.exp2(most - new_most[None, :])
+            sum_e, sum_ec, e, ec, most_q = sum_e * keep, sum_ec * keep, e * add, ec * add, new_most
+        e, ec, h = tl.reduce((e, ec, h), 0, add_three)
+        sum_e, sum_ec, sum_h = sum_e + e, sum_ec + ec, sum_h + h
+
+    f_g = score(squash(node_value(Q, 7, b, units, Hp), SHARP, FAST), SHARP, FAST)
+    if SHARP:
+        new_most = tl.maximum(most_q, f_g)
+        keep = tl.exp2(most_q - new_most)
+        sum_e, sum_ec, most_q = sum_e * keep, sum_ec * keep, new_most
+    e_g = tl.exp2(f_g - most_q)
+    total = sum_e + e_g
+    new_cg = (sum_ec + e_g * tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)) / total
+    g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
+    if DROP:
+        g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
+    tl.store(cg_out + b * Hp + units, new_cg, mask=unit_in)
+    tl.store(log_z + b * Hp + units, most_q + tl.log2(total), mask=unit_in)
+    tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
+    tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)

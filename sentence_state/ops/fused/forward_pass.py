@@ -9,14 +9,27 @@ from torch import Tensor
 
 from ..equations import Weights
 from .first import start
-from .forward import forward_step
+from .forward import close_step, forward_step
 from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
 from .packing import pack
-from .plan import FORWARD_REGISTERS, Beside, Launch, Options, Saved, Tiling, blank, groups, of_group, rows_of_dropout
+from .plan import (
+    FORWARD_REGISTERS,
+    Beside,
+    Launch,
+    Options,
+    Saved,
+    Tiling,
+    blank,
+    groups,
+    of_group,
+    parts_of,
+    rows_of_dropout,
+)
 
 # From this many rows on, U_f h is a product of its own beside that of the gates: within one product of all blocks, two
 # or three of its four places are zero. In the backward pass the same was slower.
 SPLIT_ROWS = 4096
+CLOSING_UNITS = 32  # of a program that adds up the sums of tiles, four for a unit
 
 
 def forward(
@@ -60,17 +73,20 @@ def forward(
             xi_steps, W = list(h_steps.unbind()), packed.words.t()
         else:
             xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
-        partial, counter = tiling.sums(x, b, 4, Hp, torch.float32)
+        sums = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
         sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0
         shape, launches = tiling.launch(x, FORWARD_REGISTERS), dict[tuple[bool, bool, bool], Launch]()
+        shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": lengths is not None}
+        grid, closing, dropping = (parts_of(Hp, CLOSING_UNITS), b, 1), tiling.closing(CLOSING_UNITS), drop_h is not None
+        close_last, close = (Launch(close_step, grid, DROP=drop, **shared, **closing) for drop in (False, dropping))
+        with beside():
+            torch.addmm(bias, gh_steps[0], sentence, out=Q_steps[0])
         for t in range(T):
             last = t == T - 1
             store_h = keep > 0 and t % keep == 0 and not options.keep_products
             with_words, with_sentence = options.need_words or not last, options.need_sentence or not last
-            with beside():
-                torch.addmm(bias, gh_steps[t], sentence, out=Q_steps[t])
             product = x_term  # not read in the first step
             if t and with_words:
                 product = products[t if options.keep_products else 1]
@@ -87,8 +103,7 @@ def forward(
             if kind not in launches:
                 launches[kind] = Launch(
                     forward_step,
-                    (tiling.tiles, tiling.unit_blocks, b),
-                    Hp=Hp,
+                    tiling.grid(b),
                     p_row=product.shape[1],
                     h_row=H if last else Hp,
                     xi_row=W.shape[0],
@@ -99,10 +114,8 @@ def forward(
                     STORE_H=last or store_h,
                     STORE_XI=not last,
                     X_TERM=t == 0 or not options.keep_products,
-                    SHARP=options.sharp,
-                    FAST=x.dtype.itemsize == 2,
-                    DROP=drop_h is not None and not last,
-                    RAGGED=lengths is not None,
+                    DROP=dropping and not last,
+                    **shared,
                     **shape,
                 )
             launches[kind](
@@ -116,17 +129,20 @@ def forward(
                 x_term if last else cells[t],
                 words[rows] if last else h_steps[t // keep] if store_h else x_term,
                 x_term if last else xi_steps[t],
-                c_g_steps[t + 1],
-                gh_steps[t + 1],
-                log_z_steps[t],
-                partial,
-                counter,
+                sums,
                 of_lengths,
-                *of_drops,
+                of_drops[0],
                 N,
                 tiling.tiles,
                 0,
             )
+            of_node = Q_steps[t], c_g_steps[t], c_g_steps[t + 1], gh_steps[t + 1], log_z_steps[t]
+            if not last:  # the next product of the words does not wait for it
+                with beside():
+                    close(sums, *of_node, of_lengths, of_drops[1], N, tiling.tiles)
+                    torch.addmm(bias, gh_steps[t + 1], sentence, out=Q_steps[t + 1])
+            elif with_sentence:
+                close_last(sums, *of_node, of_lengths, of_drops[1], N, tiling.tiles)
     sentences = B if options.need_sentence else 0
     outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
     return outputs + (list(Saved(first, h_kept, c_kept, products_kept, c_g, gh, Q, log_z, *packed)) if keep else [])

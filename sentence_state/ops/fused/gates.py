@@ -163,10 +163,8 @@ def node_value(Q, k, b, units, Hp):
 
 
 @triton.jit
-def arrives_last(counter, number):
-    """Whether this program is the last of `number` that come here. It sees what the others wrote before."""
-    tl.debug_barrier()  # every thread has written its part
-    last = tl.atomic_add(counter, 1, sem="acq_rel") == number - 1
-    if last:
-        tl.store(counter, 0)  # ready for the next step
-    return last
+def place_of_program(Hp: tl.constexpr, UNITS: tl.constexpr):
+    """Its tile, its block of units, its sentence. The blocks of one tile stand side by side, as their memory does."""
+    unit_blocks: tl.constexpr = (Hp + UNITS - 1) // UNITS
+    place = tl.program_id(0)
+    return place // unit_blocks, place % unit_blocks, tl.program_id(1)

@@ -21,6 +21,7 @@ MOST_PRODUCTS = 2**31  # in a group: kernels count with 32 bits
 # A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
 # thread: as few as types of 16 bits need, for more programs at once.
 ROWS, UNITS, FORWARD_REGISTERS, BACKWARD_REGISTERS = 4, 64, 96, 168
+SUMS_AT_ONCE = 256  # of tiles, added up by the warps of one program: as many as their registers hold
 LAUNCHES_COMPILED = (3, 3) <= tuple(map(int, triton.__version__.split(".")[:2])) <= (3, 7)  # as `Launch` does it
 
 
@@ -65,8 +66,7 @@ class Saved(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How a sentence and its units are cut into programs, and their sums put together: some tiles are a section, which
-    the last of them adds up; the last section adds up the sentence."""
+    """How a sentence and its units are cut into programs."""
 
     tiles: int
     unit_blocks: int
@@ -75,23 +75,17 @@ class Tiling(NamedTuple):
     def of(cls, N: int, columns: int) -> Tiling:
         return cls(parts_of(N, ROWS), parts_of(columns, UNITS))
 
-    @property
-    def parts(self) -> int:
-        """Tiles of a section; there are no more sections than that."""
-        return max(16, power_of_2(math.ceil(self.tiles**0.5)))
-
-    @property
-    def sections(self) -> int:
-        return parts_of(self.tiles, self.parts)
-
-    def sums(self, x: Tensor, B: int, number: int, Hp: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Places for the sums of tiles, then of sections; and counters, zero before and after each step."""
-        places = x.new_empty(B, self.tiles + self.sections, number, Hp, dtype=dtype)
-        return places, x.new_zeros(B, self.unit_blocks, self.sections + 1, dtype=torch.int32)
+    def grid(self, B: int) -> tuple[int, int, int]:
+        return self.tiles * self.unit_blocks, B, 1
 
     def launch(self, x: Tensor, registers: int) -> dict[str, int]:
-        shape = {"ROWS": ROWS, "UNITS": UNITS, "PARTS": self.parts, "num_warps": 1}
+        shape = {"ROWS": ROWS, "UNITS": UNITS, "num_warps": 1}
         return shape | {"maxnreg": registers} if x.element_size() == 2 else shape
+
+    def closing(self, units: int) -> dict[str, int]:
+        """The shape of a launch that adds up the sums of a sentence's tiles."""
+        at_once = min(SUMS_AT_ONCE, power_of_2(self.tiles))
+        return {"ROWS": ROWS, "UNITS": units, "AT_ONCE": at_once, "num_warps": max(1, at_once // 32)}
 
 
 class Launch:
