@@ -16,9 +16,11 @@ pytest.importorskip("triton")
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
 from sentence_state.ops.fused import autograd, backward_pass, forward_pass, plan
-from sentence_state.ops.fused.backward import backward_step, close_gradient
+from sentence_state.ops.fused.backward import add_steps, backward_step, close_gradient, gather_neighbours
+from sentence_state.ops.fused.first import begin, begin_gradient
 from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
+from sentence_state.ops.fused.packing import copy_weights
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -288,8 +290,8 @@ class Kernel:
 
     arg_names = ("x", "N", "FIRST", "ROWS")
 
-    def __init__(self, interpreted):
-        self.interpreted, self.launched = interpreted, []
+    def __init__(self, interpreted=False):
+        self.interpreted, self.launched, self.fn = interpreted, [], object()
 
     def __getitem__(self, grid):
         def launch(*arguments, **constants):
@@ -309,29 +311,50 @@ class Compiled:
 
 def test_a_kernel_is_looked_up_once_and_then_launched_with_all_its_arguments_in_order(monkeypatch):
     monkeypatch.setattr(plan, "LAUNCHES_COMPILED", True)
-    kernel, constants = Kernel(interpreted=False), {"ROWS": 4, "FIRST": True, "num_warps": 1}
+    kernel, constants = Kernel(), {"ROWS": 4, "FIRST": True, "num_warps": 1}
+    a, b, c = torch.zeros(3, 4).unbind()
     launch = plan.Launch(kernel, (3, 2, 1), **constants)
-    for place in ("a", "b", "c"):
+    for place in (a, b):
         launch(place, 7)
+    plan.Launch(kernel, (5, 1, 1), **constants)(c, 7)  # in another call of the operator
     assert kernel.launched == [
-        ((3, 2, 1), ("a", 7), constants),
-        ((3, 2, 1), ("b", 7, True, 4)),
-        ((3, 2, 1), ("c", 7, True, 4)),
+        ((3, 2, 1), (a, 7), constants),
+        ((3, 2, 1), (b, 7, True, 4)),
+        ((5, 1, 1), (c, 7, True, 4)),
     ]
 
 
+def test_what_triton_compiles_a_kernel_for_is_looked_up_again(monkeypatch):
+    monkeypatch.setattr(plan, "LAUNCHES_COMPILED", True)
+    kernel, x = Kernel(), torch.zeros(9)
+
+    def looked_up(x, N, ROWS):
+        kernel.launched.clear()
+        plan.Launch(kernel, (1, 1, 1), FIRST=False, ROWS=ROWS)(x, N)
+        return len(kernel.launched[0]) == 3
+
+    assert looked_up(x, 7, 4)
+    assert not looked_up(torch.zeros(5), 9, 4)
+    for other in ((x.half(), 7, 4), (x[1:], 7, 4), (x, 1, 4), (x, 32, 4), (x, 2**31 + 1, 4), (x, 7, 8)):
+        assert [looked_up(*other), looked_up(*other)] == [True, False]
+
+
 def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monkeypatch):
+    a, b = torch.zeros(2, 4).unbind()
     for interpreted in (True, False):
         kernel = Kernel(interpreted)
         monkeypatch.setattr(plan, "LAUNCHES_COMPILED", interpreted)
         launch = plan.Launch(kernel, (1, 1, 1), FIRST=False, ROWS=4)
-        for place in ("a", "b"):
+        for place in (a, b):
             launch(place, 7)
-        assert [arguments for _, arguments, _ in kernel.launched] == [("a", 7), ("b", 7)]
+        assert [arguments for _, arguments, _ in kernel.launched] == [(a, 7), (b, 7)]
 
 
-@pytest.mark.parametrize("kernel", [forward_step, close_step, backward_step, close_gradient])
-def test_the_constants_of_a_step_stand_behind_its_arguments(kernel):
+LAUNCHED = [forward_step, close_step, backward_step, close_gradient, add_steps, gather_neighbours]
+
+
+@pytest.mark.parametrize("kernel", [*LAUNCHED, begin, begin_gradient, copy_weights])
+def test_the_constants_of_a_kernel_stand_behind_its_arguments(kernel):
     """`Launch` relies on it."""
     constant = ["constexpr" in str(annotation) for annotation in kernel.fn.__annotations__.values()]
     assert all(constant)
@@ -353,7 +376,7 @@ def test_every_kernel_compiles_for_a_gpu():
 
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
-    assert compiled("launch_kernels") == ["74", "launches,", "35", "looked", "up"]
+    assert compiled("launch_kernels") == ["98", "launches,", "looked", "up:", "44", "0", "11"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

@@ -174,18 +174,9 @@ def backward_of_group(
 
     def recompute(t: int, place: int, steps: int) -> None:
         """What the word products of the steps t, t+1, .. are made of, and the products, with U x."""
-        gather_neighbours[(parts_of(N, 32), parts_of(Hp, 64), steps * B)](
-            h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0],
-            xi[place],
-            lengths,
-            N,
-            B,
-            Hp,
-            width,
-            RAGGED=ragged,
-            ROWS=32,
-            UNITS=64,
-        )
+        grid = parts_of(N, 32), parts_of(Hp, 64), steps * B
+        gather = Launch(gather_neighbours, grid, RAGGED=ragged, ROWS=32, UNITS=64)
+        gather(h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0], xi[place], lengths, N, B, Hp, width)
         rows = slice(place, place + steps)
         torch.mm(xi[rows].view(-1, width), words, out=P[rows].view(-1, BLOCKS * Hp))
 
@@ -292,9 +283,8 @@ def backward_of_group(
             if not kept_products:
                 torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
             step(0, x_term, products[0], x_term)
-        add_steps[(parts_of(M * gates, ADD_BLOCK),)](
-            P, dP_sum, M, steps, Hp, AGAIN=top < full_steps, BLOCK=ADD_BLOCK, num_warps=4
-        )
+        grid = parts_of(M * gates, ADD_BLOCK), 1, 1
+        Launch(add_steps, grid, Hp=Hp, AGAIN=top < full_steps, BLOCK=ADD_BLOCK, num_warps=4)(P, dP_sum, M, steps)
         top = low - 1
     if full_steps >= 0:
         gradient = products[0]

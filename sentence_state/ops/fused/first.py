@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .layout import BLOCKS, Packed
-from .plan import power_of_2
+from .plan import Launch, power_of_2
 
 ROWS, SENTENCES = 16, 32  # of W for one program; read at once
 
@@ -105,9 +105,8 @@ def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
     first = packed.words.new_empty(BLOCKS * Hp, 3)
     programs, columns = max(BLOCKS * Hp // ROWS, gh.shape[0]), power_of_2(Hp)
-    begin[(programs,)](
-        packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width, ROWS=ROWS, COLUMNS=columns
-    )
+    launch = Launch(begin, (programs, 1, 1), ROWS=ROWS, COLUMNS=columns)
+    launch(packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width)
     return first
 
 
@@ -118,21 +117,8 @@ def add_start_gradient(
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
     programs, columns = BLOCKS * Hp // ROWS, power_of_2(Hp)
     d_h_0 = gradients.words.new_empty(programs, Hp)
-    begin_gradient[(programs,)](
-        dP,
-        dQ,
-        packed.words,
-        packed.h_0,
-        gradients.words,
-        d_h_0,
-        dP if lengths is None else lengths,
-        N,
-        dQ.shape[0],
-        Hp,
-        width,
-        RAGGED=lengths is not None,
-        ROWS=ROWS,
-        COLUMNS=columns,
-        SENTENCES=SENTENCES,
-    )
+    constants = {"RAGGED": lengths is not None, "ROWS": ROWS, "COLUMNS": columns, "SENTENCES": SENTENCES}
+    of_lengths = dP if lengths is None else lengths
+    launch = Launch(begin_gradient, (programs, 1, 1), **constants)
+    launch(dP, dQ, packed.words, packed.h_0, gradients.words, d_h_0, of_lengths, N, dQ.shape[0], Hp, width)
     gradients.h_0.add_(d_h_0.sum(dim=0)).add_(dgh.view(-1, Hp).sum(dim=0, dtype=torch.float32))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..equations import Weights
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, padded
-from .plan import power_of_2
+from .plan import Launch, power_of_2
 
 
 @triton.jit
@@ -85,7 +85,8 @@ def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
     H, D = weights.h_0.shape[0], weights.U.shape[1]
     Hp, Dp = padded(H), padded(D)
     width = power_of_2(max(Hp, Dp))
-    copy_weights[(52 * Hp + VECTORS,)](*weights, *packed, H, Hp, D, Dp, PACK=into_packed, WIDTH=width, num_warps=2)
+    launch = Launch(copy_weights, (52 * Hp + VECTORS, 1, 1), PACK=into_packed, WIDTH=width, num_warps=2)
+    launch(*weights, *packed, H, Hp, D, Dp)
 
 
 def pack(weights: Weights, dtype: torch.dtype) -> Packed:

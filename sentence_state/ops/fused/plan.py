@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import triton
@@ -89,9 +89,11 @@ class Tiling(NamedTuple):
 
 
 class Launch:
-    """A kernel for several steps, whose arguments differ in nothing but the memory that they name: it is looked up for
-    the first of them, and launched as it is for the others. Triton takes 19 us to look up one with 20 arguments, 6 to
-    launch it. The constants stand behind the arguments in the kernel's signature."""
+    """A kernel and its constants, which stand behind the arguments in its signature. Triton takes 19 us to look up one
+    with 20 arguments, 6 to launch it: a kernel that was looked up for arguments of the same kind is launched as it is,
+    and one object is for arguments that differ in nothing but the memory that they name."""
+
+    known: ClassVar[dict[tuple[object, ...], Any]] = {}  # what was looked up, for which kind of arguments
 
     def __init__(self, kernel: Any, grid: tuple[int, int, int], **constants: int) -> None:
         self.kernel, self.grid, self.constants = kernel, grid, constants
@@ -99,13 +101,25 @@ class Launch:
         self.values: list[int] = []
 
     def __call__(self, *arguments: Tensor | int) -> None:
-        if self.launch is not None:
-            self.launch(*arguments, *self.values)
-            return
-        compiled = self.kernel[self.grid](*arguments, **self.constants)
-        if compiled is not None and LAUNCHES_COMPILED:  # None: Triton's interpreter
+        if self.launch is None:
+            kind = (self.kernel.fn, *self.constants.items(), *map(kind_of, arguments)) if LAUNCHES_COMPILED else ()
+            compiled = self.known.get(kind)
+            if compiled is None:
+                compiled = self.kernel[self.grid](*arguments, **self.constants)
+                if compiled is not None and kind:  # None: Triton's interpreter
+                    self.known[kind] = compiled
+                return
             self.launch = compiled[self.grid]
             self.values = [self.constants[name] for name in self.kernel.arg_names[len(arguments) :]]
+        self.launch(*arguments, *self.values)
+
+
+def kind_of(argument: Tensor | int) -> object:
+    """All that Triton compiles a kernel for: where and of what type memory is, and that it begins at a multiple of 16
+    bytes; that a number is one, such a multiple, or more than 32 bits hold."""
+    if isinstance(argument, int):
+        return argument == 1, argument % 16 == 0, argument >= 2**31
+    return argument.device, argument.dtype, argument.data_ptr() % 16 == 0
 
 
 def power_of_2(least: int) -> int:
