@@ -103,6 +103,16 @@ def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need
     assert_equal(random_case(2, 5, 4, 6, num_steps, "paper", True, True), FLOAT32, need_words, not need_words)
 
 
+def test_a_batch_of_more_sentences_than_a_grid_holds_is_parted(monkeypatch):
+    options = plan.Options(2, False, True, True, 0, False)
+    parts = plan.groups(200_000, 1, 16, options)
+    assert all(part.stop - part.start <= 65_535 for part in parts)
+    assert (parts[0].start, parts[-1].stop) == (0, 200_000)
+    assert plan.groups(65_535, 1, 16, options) == [slice(0, 65_535)]
+    monkeypatch.setattr(plan, "MOST_SENTENCES", 2)
+    assert_equal(random_case(5, 3, 4, 5, 3, "paper", True, True), FLOAT32, memory="high")
+
+
 def test_groups_of_any_size_give_the_same(monkeypatch):
     monkeypatch.setattr(plan, "GROUP_ROWS", (11, 11))
     monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 20)

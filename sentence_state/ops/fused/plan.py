@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +17,7 @@ from .layout import BLOCKS
 # as large as one group. The second number is for little memory. Where all products are kept, one group has them all.
 GROUP_ROWS = (16384, 2560)
 MOST_PRODUCTS = 2**31  # in a group: kernels count with 32 bits
+MOST_SENTENCES = 2**16 - 1  # in a group: the second side of a grid
 # A program has one warp, and a thread of it two units in every row: sums over rows need no exchange. Registers of a
 # thread: as few as types of 16 bits need, for more programs at once.
 ROWS, UNITS, FORWARD_REGISTERS, BACKWARD_REGISTERS = 4, 64, 96, 168
@@ -84,7 +84,7 @@ class Tiling(NamedTuple):
 
     def closing(self, units: int) -> dict[str, int]:
         """The shape of a launch that adds up the sums of a sentence's tiles."""
-        at_once = min(SUMS_AT_ONCE, power_of_2(self.tiles))
+        at_once = min(SUMS_AT_ONCE, max(16, power_of_2(self.tiles)))  # one kernel for all short sentences
         return {"ROWS": ROWS, "UNITS": units, "AT_ONCE": at_once, "num_warps": max(1, at_once // 32)}
 
 
@@ -164,9 +164,9 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
 
 def groups(B: int, N: int, Hp: int, options: Options) -> list[slice]:
     """Slices of the batch, of nearly equal size; all of it where nothing is kept, or all products are, if kernels can
-    count the products."""
+    count the products and the sentences."""
     number = round(B * N / GROUP_ROWS[options.keep - 1]) if options.keep and not options.keep_products else 1
-    number = max(number, math.ceil(B * N * BLOCKS * Hp / MOST_PRODUCTS))
+    number = max(number, parts_of(B * N * BLOCKS * Hp, MOST_PRODUCTS), parts_of(B, MOST_SENTENCES))
     size = parts_of(B, min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
