@@ -285,7 +285,7 @@ def close_gradient(
         n = tl.load(lengths + b).to(tl.int32)
     tiles = tl.cdiv(n, ROWS)
     if not NEED_WORDS:  # there are the sums of q's gradient, and in the first step of c_g's
-        tiles = tl.where((k == 7) | ((k == 8) & FIRST), tiles, 0)
+        tiles = tl.where(k > 6 if FIRST else k == 7, tiles, 0)
     units = unit_block * UNITS + tl.arange(0, UNITS)
     unit_in = units < Hp
     total = tl.zeros([UNITS], tl.float32)
