@@ -38,11 +38,14 @@ def main(folder: Path, runs: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group = slow_threads(dist.init_process_group)
     data = splits(61, 13, 1)
-    ports = [free_port() for _ in range(runs)]
+    heard, said = os.pipe()
 
     def work(rank: int) -> None:
-        for run, port in enumerate(ports):
-            os.environ["MASTER_PORT"] = str(port)
+        for run in range(runs):
+            port = str(free_port()) if rank == 0 else os.read(heard, 5).decode()  # five digits
+            if rank == 0:
+                os.write(said, port.encode())
+            os.environ["MASTER_PORT"] = port
             fit(TextClassifier.from_examples(data.train, small()), data, CONFIG, folder / str(run))
 
     in_many(2, work)
