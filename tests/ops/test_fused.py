@@ -15,12 +15,19 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import autograd, backward_pass, forward_pass, plan
-from sentence_state.ops.fused.backward import add_steps, backward_step, close_gradient, gather_neighbours
+from sentence_state.ops.fused import autograd, backward_pass, forward_pass, node, plan
+from sentence_state.ops.fused.backward import (
+    add_steps,
+    add_vectors,
+    backward_step,
+    close_gradient,
+    gather_neighbours,
+)
 from sentence_state.ops.fused.first import begin, begin_gradient
 from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
-from sentence_state.ops.fused.packing import copy_weights
+from sentence_state.ops.fused.node import node_products, node_products_gradient
+from sentence_state.ops.fused.packing import copy_columns, copy_weights
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -101,6 +108,14 @@ def test_it_equals_the_reference(gates, B, N, H, num_steps, ragged_with_dropout)
 @pytest.mark.parametrize("need_words", [False, True])
 def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need_words):
     assert_equal(random_case(2, 5, 4, 6, num_steps, "paper", True, True), FLOAT32, need_words, not need_words)
+
+
+@pytest.mark.parametrize(("memory", "gates", "need_words"), [("high", "paper", True), ("low", "sharp", False)])
+@pytest.mark.parametrize(("B", "N", "H", "num_steps"), [(16, 2, 3, 3), (2, 5, 66, 2), (2, 1, 5, 1)])
+def test_the_node_s_own_products_give_the_same(monkeypatch, memory, gates, need_words, B, N, H, num_steps):
+    """On a card they are for 16-bit types, which the interpreter does not take."""
+    monkeypatch.setattr(node, "has_few_words", lambda x: True)
+    assert_equal(random_case(B, N, 4, H, num_steps, gates, True, True), FLOAT32, need_words, memory=memory)
 
 
 def test_a_batch_of_more_sentences_than_a_grid_holds_is_parted(monkeypatch):
@@ -360,10 +375,11 @@ def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monke
         assert [arguments for _, arguments, _ in kernel.launched] == [(a, 7), (b, 7)]
 
 
-LAUNCHED = [forward_step, close_step, backward_step, close_gradient, add_steps, gather_neighbours]
+LAUNCHED = [forward_step, close_step, backward_step, close_gradient, add_steps, add_vectors, gather_neighbours]
+NODE = [node_products, node_products_gradient]
 
 
-@pytest.mark.parametrize("kernel", [*LAUNCHED, begin, begin_gradient, copy_weights])
+@pytest.mark.parametrize("kernel", [*LAUNCHED, *NODE, begin, begin_gradient, copy_columns, copy_weights])
 def test_the_constants_of_a_kernel_stand_behind_its_arguments(kernel):
     """`Launch` relies on it."""
     constant = ["constexpr" in str(annotation) for annotation in kernel.fn.__annotations__.values()]
@@ -386,7 +402,7 @@ def test_every_kernel_compiles_for_a_gpu():
 
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
-    assert compiled("launch_kernels") == ["98", "launches,", "looked", "up:", "44", "0", "11"]
+    assert compiled("launch_kernels") == ["102", "launches,", "looked", "up:", "47", "0", "13"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

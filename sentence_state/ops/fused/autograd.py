@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..equations import State, Weights
 from . import backward_pass, forward_pass
-from .layout import BLOCKS, NODE_BLOCKS, VECTORS, padded
+from .layout import BLOCKS, NODE_BLOCKS, PARTS, VECTORS, padded
 from .plan import Options, Saved
 
 WEIGHTS = ", ".join(f"Tensor {name}" for name in Weights._fields)
@@ -78,13 +78,13 @@ def recurrence_fake(x: Tensor, *arguments: Any) -> list[Tensor]:
     kept, width = options.kept_steps, 3 * Hp + padded(D)
     return outputs + list(
         Saved(
-            first=x.new_empty(BLOCKS * Hp, 3),
+            first=x.new_empty(3, BLOCKS * Hp),
             h=x.new_empty(kept * M, width if options.keep_products else Hp),
             c=x.new_empty(kept * M, Hp),
             products=x.new_empty(options.kept_products * M, BLOCKS * Hp),
             c_g=x.new_empty(T + 1, B, Hp, dtype=torch.float32),
-            gh=x.new_empty(T + 1, B, 2 * Hp),
-            Q=x.new_empty(T, B, NODE_BLOCKS * Hp),
+            gh=x.new_empty(T, B, 2 * Hp),
+            Q=x.new_empty(T, B, PARTS * Hp),
             log_z=x.new_empty(T, B, Hp, dtype=torch.float32),
             words=x.new_empty(BLOCKS * Hp, width),
             sentence=x.new_empty(NODE_BLOCKS * Hp, 2 * Hp),

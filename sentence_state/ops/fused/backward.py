@@ -20,6 +20,7 @@ from .gates import (
     sigmoid,
     squash,
     squash_slope,
+    sum_of_parts,
     tanh,
     word_gate,
     word_product,
@@ -27,13 +28,15 @@ from .gates import (
 
 
 @triton.jit
-def from_neighbours(dxi, m, rows, n, units, inside, Hp):
+def from_neighbours(dxi, m, rows, n, units, inside, size, Hp, NUMBER: tl.constexpr):
     """What each h receives: a row has the gradients of the h to the left of a word, of its own and of the h to its
-    right."""
-    at = dxi + m[:, None] * (3 * Hp) + units[None, :]
-    total = tl.load(at + Hp, mask=inside, other=0.0).to(tl.float32)
-    total += tl.load(at + 3 * Hp, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
-    total += tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
+    right; all of that NUMBER times, `size` apart, to be added up."""
+    total = tl.zeros(inside.shape, tl.float32)
+    for part in tl.static_range(NUMBER):
+        at = dxi + part * size + m[:, None] * (3 * Hp) + units[None, :]
+        total += tl.load(at + Hp, mask=inside, other=0.0).to(tl.float32)
+        total += tl.load(at + 3 * Hp, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
+        total += tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
     return total
 
 
@@ -69,6 +72,7 @@ def node_gradient(
     dh_row,
     LAST: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
+    IN_PARTS: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -82,13 +86,13 @@ def node_gradient(
         if LAST:
             dg = tl.load(dgh + b * dh_row + units, mask=units < dh_row, other=0.0).to(tl.float32)
         else:
-            dg = tl.load(dgh + b * 2 * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
+            dg = sum_of_parts(dgh + b * (12 if IN_PARTS else 2) * Hp, units, Hp, 10 if IN_PARTS else 1)
         if DROP:
             dg *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
-        o_g = sigmoid(node_value(Q, 8, b, units, Hp), FAST)
+        o_g = sigmoid(node_value(Q, 8, units, Hp, IN_PARTS), FAST)
         t_g = tanh(new_cg, FAST)
         E = given + dg * o_g * (1 - t_g * t_g)
-        f_g = squash(node_value(Q, 7, b, units, Hp), SHARP, FAST)
+        f_g = squash(node_value(Q, 7, units, Hp, IN_PARTS), SHARP, FAST)
         kept = tl.exp2(score(f_g, SHARP, FAST) - log_total) * E
         d_f_g = kept * (tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0) - new_cg)
         return E, d_f_g * squash_slope(f_g, SHARP, FAST), dg * t_g * o_g * (1 - o_g), kept
@@ -101,19 +105,21 @@ def node_gradient(
 def backward_step(
     P,  # (M, 8, Hp) products of the words; (M, Hp) where NEED_WORDS is off
     dP,  # their gradients; may be P itself
-    first,  # (8, Hp, 3)
+    first,  # (3, 8, Hp)
     x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
-    Q,  # (B, 10, Hp) products of the sentence
+    Q,  # (B, 12, Hp) products of the sentence, the last two rows if IN_PARTS
     c_in,  # (M, Hp) cells before the step
     c_0,  # (Hp,)
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
-    dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right]; in the last step (M, dh_row), that of h
+    dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right], if IN_PARTS two of them to be added up; in the
+    # last step (M, dh_row), that of h
     dc,  # (M + 2 tiles, Hp) what the next step gives to each cell within its tile, then what every tile gives to the
     # cell before it and to the one after it; not read in the last step
     dc_out,  # the same for this step; in the first step that is in the sums
-    dgh,  # (B, 2, Hp) gradients of g and of the mean h; in the last step (B, dg_row), that of g
+    dgh,  # (B, 2, Hp) gradients of g and of the mean h, if IN_PARTS in 10 and 2 rows to be added up; in the last step
+    # (B, dh_row), that of g
     dcg,  # (B, Hp) float32, gradient of the c_g after the step
     sums,  # (B, TILES, 9, Hp) float32, or bfloat16 as all else: over the words of every tile, for `close_gradient`
     lengths,  # (B,)
@@ -128,6 +134,7 @@ def backward_step(
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
+    IN_PARTS: tl.constexpr,
     X_TERM: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
@@ -146,6 +153,7 @@ def backward_step(
     rows = tile * ROWS + tl.arange(0, ROWS)
     units = unit_block * UNITS + tl.arange(0, UNITS) + 2 * shift
     m = b * N + rows
+    Q += b * 12 * Hp
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
     p_row = 8 * Hp if NEED_WORDS else Hp
@@ -155,7 +163,23 @@ def backward_step(
     c_left, c, c_right = old_cells(c_in, c_0, m, rows, n, units, inside, Hp, FIRST)
 
     E, _, _, _ = node_gradient(
-        Q, cg_in, cg_out, log_z, dgh, dcg, drop_g, b, units, Hp, dh_row, LAST, NEED_SENTENCE, SHARP, FAST, DROP
+        Q,
+        cg_in,
+        cg_out,
+        log_z,
+        dgh,
+        dcg,
+        drop_g,
+        b,
+        units,
+        Hp,
+        dh_row,
+        LAST,
+        NEED_SENTENCE,
+        IN_PARTS,
+        SHARP,
+        FAST,
+        DROP,
     )
 
     # Everything is read before anything is written: a load does not overtake a store.
@@ -165,7 +189,7 @@ def backward_step(
     dq = tl.zeros([ROWS, UNITS], tl.float32)
     if NEED_SENTENCE:
         q = word_product(P, first, 7 if NEED_WORDS or FIRST else 0, m, rows, n, units, inside, Hp, p_row, FIRST)
-        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
+        q = squash(q + on_every_row(Q + 9 * Hp, units, Hp), SHARP, FAST)
         share = exp2(score(q, SHARP, FAST) - on_every_row(log_z + b * Hp, units, Hp), FAST)
         to_own = tl.where(inside, share, 0.0) * E[None, :]
         dq = to_own * (c - on_every_row(cg_out + b * Hp, units, Hp)) * squash_slope(q, SHARP, FAST)
@@ -175,24 +199,26 @@ def backward_step(
             dh = tl.load(place, mask=inside & (units < dh_row)[None, :], other=0.0).to(tl.float32)
             dc_new = tl.zeros([ROWS, UNITS], tl.float32)
         else:
-            d_mean = on_every_row(dgh + (b * 2 + 1) * Hp, units, Hp)
-            dh = from_neighbours(dxi, m, rows, n, units, inside, Hp) + d_mean / n
+            of_mean = dgh + (b * 12 + 10 if IN_PARTS else b * 2 + 1) * Hp
+            d_mean = sum_of_parts(of_mean, units, Hp, 2 if IN_PARTS else 1)[None, :]
+            size = tl.num_programs(1) * N * (3 * Hp)
+            dh = from_neighbours(dxi, m, rows, n, units, inside, size, Hp, 2 if IN_PARTS else 1) + d_mean / n
             dc_new = given_to_cells(dc, m, dc + ends, tile, tiles, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
-        a_i = word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_i = word_gate(0, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_i = squash(a_i, SHARP, FAST)
-        a_l = word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_l = word_gate(1, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_l = squash(a_l, SHARP, FAST)
-        a_f = word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_f = word_gate(2, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_f = squash(a_f, SHARP, FAST)
-        a_r = word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_r = word_gate(3, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_r = squash(a_r, SHARP, FAST)
-        a_s = word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        a_s = word_gate(4, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         a_s = squash(a_s, SHARP, FAST)
-        o = word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        o = word_gate(5, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         o = sigmoid(o, FAST)
-        u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        u = word_gate(6, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         u = tanh(u, FAST)
         most = tl.zeros([ROWS, UNITS], tl.float32)
         if SHARP:
@@ -252,7 +278,7 @@ def backward_step(
 @triton.jit(do_not_specialize=["N", "TILES"])
 def close_gradient(
     sums,  # (B, TILES, 9, Hp) of each tile the sums of dP in seven blocks, of the gradient of q, and of c_g
-    Q,  # (B, 10, Hp)
+    Q,  # (B, 12, Hp)
     dQ,  # (B, 10, Hp)
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
@@ -269,6 +295,7 @@ def close_gradient(
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
+    IN_PARTS: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -297,8 +324,25 @@ def close_gradient(
     if k < 8:
         tl.store(dQ + (b * 10 + k + 2 * (k // 7)) * Hp + units, total, mask=unit_in)
     else:
+        Q += b * 12 * Hp
         _, d_f_g, d_o_g, kept = node_gradient(
-            Q, cg_in, cg_out, log_z, dgh, dcg, drop_g, b, units, Hp, dh_row, LAST, NEED_SENTENCE, SHARP, FAST, DROP
+            Q,
+            cg_in,
+            cg_out,
+            log_z,
+            dgh,
+            dcg,
+            drop_g,
+            b,
+            units,
+            Hp,
+            dh_row,
+            LAST,
+            NEED_SENTENCE,
+            IN_PARTS,
+            SHARP,
+            FAST,
+            DROP,
         )
         tl.store(dQ + (b * 10 + 7) * Hp + units, d_f_g, mask=unit_in)
         tl.store(dQ + (b * 10 + 8) * Hp + units, d_o_g, mask=unit_in)
@@ -318,6 +362,43 @@ def add_steps(dP, total, M, steps, Hp: tl.constexpr, AGAIN: tl.constexpr, BLOCK:
         value += tl.load(place, mask=inside, other=0.0).to(tl.float32)
         place += M.to(tl.int64) * (8 * Hp)
     tl.store(total + at, value, mask=inside)
+
+
+@triton.jit
+def sum_of_rows(matrix, number, row, units, Hp, ROWS: tl.constexpr):
+    total = tl.zeros(units.shape, tl.float32)
+    for start in range(0, number, ROWS):
+        at = start + tl.arange(0, ROWS)
+        place = matrix + at.to(tl.int64)[:, None] * row + units[None, :]
+        there = (at < number)[:, None] & (units < Hp)[None, :]
+        total += tl.sum(tl.load(place, mask=there, other=0.0).to(tl.float32), axis=0)
+    return total
+
+
+@triton.jit(do_not_specialize=["of_steps", "of_words", "of_node", "B"])
+def add_vectors(
+    dQ,  # (of_steps, 10, Hp): of every step and sentence
+    d_h_0,  # (of_words, Hp) float32: by way of the words
+    dgh,  # (of_node, Hp): by way of the node, whose g and mean h are h_0 too
+    dcg,  # (B, Hp) float32
+    total,  # (12, Hp) float32 out: the gradients of ten biases, of h_0 and of c_0
+    of_steps,
+    of_words,
+    of_node,
+    B,
+    Hp: tl.constexpr,
+    ROWS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    k = tl.program_id(1)
+    units = tl.program_id(0) * UNITS + tl.arange(0, UNITS)
+    if k < 10:
+        found = sum_of_rows(dQ + k * Hp, of_steps, 10 * Hp, units, Hp, ROWS)
+    elif k == 10:
+        found = sum_of_rows(d_h_0, of_words, Hp, units, Hp, ROWS) + sum_of_rows(dgh, of_node, Hp, units, Hp, ROWS)
+    else:
+        found = sum_of_rows(dcg, B, Hp, units, Hp, ROWS)
+    tl.store(total + k * Hp + units, found, mask=units < Hp)
 
 
 @triton.jit(do_not_specialize=["N", "B"])

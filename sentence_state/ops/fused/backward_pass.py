@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .backward import add_steps, backward_step, close_gradient, gather_neighbours
-from .first import add_start_gradient
+from .backward import add_steps, add_vectors, backward_step, close_gradient, gather_neighbours
+from .first import start_gradient, start_programs
 from .forward import forward_step
-from .layout import BLOCKS, NODE_BLOCKS, Packed, pad_columns, put_columns
-from .packing import unpack
+from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, put_columns
+from .node import Node
+from .packing import pad_columns, unpack
 from .plan import (
     BACKWARD_REGISTERS,
     FORWARD_REGISTERS,
@@ -32,7 +33,9 @@ from .plan import (
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
 CHUNK_STEPS = 3  # and those of this many at least where all products are kept: their gradients are added up for x
+DXI_PARTS = 2  # a product for few words, which would leave much of the card empty, is parted into sums of this many
 ADD_BLOCK = 1024
+ADD_ROWS, ADD_UNITS = 128, 32  # of vectors, at once
 SUMS_TYPE = {torch.bfloat16: torch.bfloat16}  # of four words' gradients, which have no more digits than that themselves
 ADDS_IN_PRODUCT = "dtype_out" in torch.ops.aten.addmm.overloads()  # since PyTorch 2.8
 
@@ -58,16 +61,23 @@ def backward(
     d_x = torch.empty_like(x)
     dQ = x.new_empty(T, B, NODE_BLOCKS * Hp)
     gradients = Packed(
-        torch.zeros_like(packed.words, dtype=torch.float32),
-        packed.sentence,  # in its place, until the steps are done
-        torch.zeros_like(packed.vectors, dtype=torch.float32),
+        torch.empty_like(packed.words, dtype=torch.float32),
+        torch.empty_like(packed.sentence),
+        torch.empty_like(packed.vectors, dtype=torch.float32),
     )
+    node, beside = Node(x, packed.sentence, packed.b), Beside(x)
+    with beside():
+        gradients.words.zero_()
     d_c_g = torch.zeros_like(s.c_g[0])
     if dc_g is not None and options.need_sentence:
         d_c_g[:, :H] = dc_g
     if dg is None:
         dg = x.new_zeros(B, H)
-    for group in groups(B, N, Hp, options):
+    beside.join()
+    parts, dgh = groups(B, N, Hp, options), node.new_gradient(x)
+    d_first = gradients.words.new_empty(s.first.shape)
+    d_h_0 = gradients.words.new_empty(len(parts), start_programs(Hp), Hp)
+    for number, group in enumerate(parts):
         rows = slice(group.start * N, group.stop * N)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
@@ -88,18 +98,26 @@ def backward(
             c_g=s.c_g[:, group].unbind(),
             log_z=s.log_z[:, group].unbind(),
             d_c_g=d_c_g[group],
+            dgh=dgh[group],
+            d_first=d_first,
+            d_h_0=d_h_0[number],
             first=s.first,
             packed=packed,
+            node=node,
+            beside=beside,
             gradients=gradients,
             d_x=d_x[group],
             lengths=of_lengths,
             drops=of_drops,
             options=options,
+            again=number > 0,
         )
-    torch.sum(dQ.view(T * B, -1), dim=0, dtype=torch.float32, out=gradients.b)
-    gradients.c_0.add_(d_c_g.sum(dim=0))
-    d_sentence = torch.mm(dQ.view(T * B, -1).t(), s.gh[:T].view(T * B, -1))
-    return [d_x, *unpack(gradients._replace(sentence=d_sentence), H, D, dtype)]
+    grid = parts_of(Hp, ADD_UNITS), VECTORS, 1
+    sizes = T * B, d_h_0.shape[0] * d_h_0.shape[1], dgh.numel() // Hp, B
+    add = Launch(add_vectors, grid, Hp=Hp, ROWS=ADD_ROWS, UNITS=ADD_UNITS)
+    add(dQ, d_h_0, dgh, d_c_g, gradients.vectors, *sizes)
+    torch.mm(dQ.view(T * B, -1).t(), s.gh.view(T * B, -1), out=gradients.sentence)
+    return [d_x, *unpack(gradients, d_first, packed.h_0, H, D, dtype)]
 
 
 def backward_of_group(
@@ -114,21 +132,28 @@ def backward_of_group(
     c_g: Sequence[Tensor],
     log_z: Sequence[Tensor],
     d_c_g: Tensor,
+    dgh: Tensor,
+    d_first: Tensor,
+    d_h_0: Tensor,
     first: Tensor,
     packed: Packed,
+    node: Node,
+    beside: Beside,
     gradients: Packed,
     d_x: Tensor,
     lengths: Tensor,
     drops: tuple[Tensor, Tensor],
     options: Options,
+    again: bool,
 ) -> None:
-    """All steps of one group of sentences, from the last to the first. Fills dQ and d_x, adds to `gradients`.
+    """All steps of one group of sentences, from the last to the first. Fills dQ, d_x, dgh and d_h_0, adds to
+    `gradients` and, but for the first group, to d_first.
 
     Sequences have a tensor for every step: cutting them out one by one would cost as much as the small products."""
     B, N, D = x.shape
     T, M, Hp = options.num_steps, B * N, packed.vectors.shape[1]
     H = dh.shape[1]
-    ragged, dropping, beside = lengths.dim() == 1, drops[0].dim() == 2, Beside(x)
+    ragged, dropping = lengths.dim() == 1, drops[0].dim() == 2
     new = blank(x, lengths if ragged else None)
     full_steps, keep = options.full_steps, options.keep
     least = CHUNK_STEPS if kept_products else 1
@@ -139,15 +164,17 @@ def backward_of_group(
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept_products else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
-    dxi, dgh = x.new_empty(M, 3 * Hp), x.new_empty(B, 2 * Hp)
+    dxi_parts = DXI_PARTS if node.in_parts else 1
+    dxi = x.new_empty(dxi_parts, M, 3 * Hp)
     dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()
     tiling = Tiling.of(N, Hp)
     sums = x.new_empty(B, tiling.tiles, 9, Hp, dtype=SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
-    words, W, c_0 = packed.words.t(), packed.W, packed.c_0
+    words, W_parts, c_0 = packed.words.t(), packed.W.unflatten(0, (dxi_parts, -1)), packed.c_0
     launches = dict[tuple[bool, bool], tuple[Launch, Launch]]()
-    shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
+    shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
+    shared |= {"RAGGED": ragged}
     advances = Launch(
         forward_step,
         tiling.grid(B),
@@ -245,7 +272,10 @@ def backward_of_group(
         with beside():
             of_node = Q[t], dQ[t], c_g[t], c_g[t + 1], log_z[t], dg if last else dgh, d_c_g
             close(sums, *of_node, lengths, drops[1], N, tiling.tiles)
-            torch.mm(dQ[t], packed.sentence, out=dgh)
+            node.products_gradient(dQ[t], dgh)
+
+    def to_start(gradient: Tensor) -> None:
+        start_gradient(gradient, dQ[0], packed, d_first, d_h_0, N, lengths if ragged else None, again)
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h
         if (T - 2) % keep:
@@ -257,7 +287,7 @@ def backward_of_group(
         product = torch.mm(h_before, packed.U_f.t())
         step(T - 1, product, product)
         dxi.zero_()
-        dxi[:, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
+        dxi[0, :, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
         add_product(gradients.U_f, product.t(), h_before)
         beside.join()
     top = full_steps
@@ -272,12 +302,8 @@ def backward_of_group(
         for t in range(top, begin - 1, -1):
             gradient = products[t - low]
             step(t, kept_products[t] if kept_products else gradient, gradient)
-            torch.mm(gradient, W, out=dxi)
+            torch.bmm(gradient.view(M, dxi_parts, -1).transpose(0, 1), W_parts, out=dxi)
             beside.join()
-        if top >= begin:
-            rows = h[begin - 1 : top] if kept_products else xi[begin - low : steps]
-            of_steps = P[begin - low : steps].view(-1, BLOCKS * Hp)
-            add_product(gradients.W, of_steps.t(), rows.view(-1, width)[:, : 3 * Hp])
         if low == 0:
             x_term = kept_products[0] if kept_products else products[0]
             if not kept_products:
@@ -285,18 +311,22 @@ def backward_of_group(
             step(0, x_term, products[0], x_term)
         grid = parts_of(M * gates, ADD_BLOCK), 1, 1
         Launch(add_steps, grid, Hp=Hp, AGAIN=top < full_steps, BLOCK=ADD_BLOCK, num_warps=4)(P, dP_sum, M, steps)
+        if low == 0:
+            beside.join()
+            to_start(products[0])
+            add_product(gradients.U, dP_sum.t(), x_rows)
+            put_columns(d_x.view(M, D), torch.mm(dP_sum, packed.U)[:, :D])
+        if top >= begin:
+            rows = h[begin - 1 : top] if kept_products else xi[begin - low : steps]
+            of_steps = P[begin - low : steps].view(-1, BLOCKS * Hp)
+            add_product(gradients.W, of_steps.t(), rows.view(-1, width)[:, : 3 * Hp])
         top = low - 1
-    if full_steps >= 0:
-        gradient = products[0]
-        add_product(gradients.U, dP_sum.t(), x_rows)
-        put_columns(d_x.view(M, D), torch.mm(dP_sum, packed.U)[:, :D])
-    else:  # a single step without words
+    if full_steps < 0:  # a single step without words
         gradient = x.new_zeros(M, Hp)
         step(0, gradient, gradient)
-        gradient = F.pad(gradient, (7 * Hp, 0))
+        beside.join()
+        to_start(F.pad(gradient, (7 * Hp, 0)))
         d_x.zero_()
-    beside.join()
-    add_start_gradient(gradient, dQ[0], dgh, packed, gradients, N, lengths if ragged else None)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

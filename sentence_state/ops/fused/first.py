@@ -3,7 +3,6 @@ One launch each way, where plain PyTorch would take a dozen."""
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -19,7 +18,7 @@ def begin(
     W,  # (8 Hp, width): its first three sides of Hp columns meet h_0
     h_0,  # (Hp,)
     c_0,  # (Hp,)
-    first,  # (8 Hp, 3) out: W h_0, side by side
+    first,  # (3, 8 Hp) out: W h_0 of every side
     gh,  # (B, 2, Hp) out: h_0 twice
     c_g,  # (B, Hp) float32 out: c_0
     B,
@@ -38,7 +37,7 @@ def begin(
         for side in tl.static_range(3):
             at = W + rows[:, None] * width + side * Hp + units[None, :]
             weights = tl.load(at, mask=unit_in[None, :], other=0.0).to(tl.float32)
-            tl.store(first + rows * 3 + side, tl.sum(weights * h[None, :].to(tl.float32), axis=1))
+            tl.store(first + side * 8 * Hp + rows, tl.sum(weights * h[None, :].to(tl.float32), axis=1))
     if program < B:
         tl.store(gh + program * 2 * Hp + units, h, mask=unit_in)
         tl.store(gh + (program * 2 + 1) * Hp + units, h, mask=unit_in)
@@ -50,14 +49,14 @@ def begin_gradient(
     dP,  # (M, 8, Hp) of the first step
     dQ,  # (B, 10, Hp) of the first step
     W,  # (8 Hp, width)
-    h_0,  # (Hp,)
-    dW,  # (8 Hp, width) float32, added to
+    d_first,  # (3, 8 Hp) float32 out, or if AGAIN added to: the gradient of W h_0 of every side
     d_h_0,  # (programs, Hp) float32 out: what the rows of each program give
     lengths,  # (B,)
     N,
     B,
     Hp,
     width,
+    AGAIN: tl.constexpr,
     RAGGED: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -84,7 +83,6 @@ def begin_gradient(
         at_end += tl.sum(tl.load(last, mask=there, other=0.0).to(tl.float32), axis=0)
     units = tl.arange(0, COLUMNS)
     unit_in = units < Hp
-    h = tl.load(h_0 + units, mask=unit_in, other=0.0).to(tl.float32)
     given = tl.zeros([COLUMNS], tl.float32)
     for side in tl.static_range(3):
         d = own
@@ -92,33 +90,46 @@ def begin_gradient(
             d = own - at_start
         if side == 2:
             d = own - at_end
-        at = rows[:, None] * width + side * Hp + units[None, :]
-        weights = tl.load(W + at, mask=unit_in[None, :], other=0.0).to(tl.float32)
+        at = W + rows[:, None] * width + side * Hp + units[None, :]
+        weights = tl.load(at, mask=unit_in[None, :], other=0.0).to(tl.float32)
         given += tl.sum(weights * d[:, None], axis=0)
-        before = tl.load(dW + at, mask=unit_in[None, :], other=0.0)
-        tl.store(dW + at, before + d[:, None] * h[None, :], mask=unit_in[None, :])
+        place = d_first + side * 8 * Hp + rows
+        if AGAIN:
+            d += tl.load(place)
+        tl.store(place, d)
     tl.store(d_h_0 + tl.program_id(0) * Hp + units, given, mask=unit_in)
 
 
 def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
     """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
-    first = packed.words.new_empty(BLOCKS * Hp, 3)
+    first = packed.words.new_empty(3, BLOCKS * Hp)
     programs, columns = max(BLOCKS * Hp // ROWS, gh.shape[0]), power_of_2(Hp)
     launch = Launch(begin, (programs, 1, 1), ROWS=ROWS, COLUMNS=columns)
     launch(packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width)
     return first
 
 
-def add_start_gradient(
-    dP: Tensor, dQ: Tensor, dgh: Tensor, packed: Packed, gradients: Packed, N: int, lengths: Tensor | None
+def start_programs(Hp: int) -> int:
+    """Those of `start_gradient`, each of which gives a part of the gradient of h_0."""
+    return BLOCKS * Hp // ROWS
+
+
+def start_gradient(
+    dP: Tensor,
+    dQ: Tensor,
+    packed: Packed,
+    d_first: Tensor,
+    d_h_0: Tensor,
+    N: int,
+    lengths: Tensor | None,
+    again: bool,
 ) -> None:
-    """From the gradients of the first step's products, to W and h_0. dP: (M, 8 Hp), dQ: (B, 10 Hp), dgh: (B, 2 Hp)."""
+    """From the gradients of the first step's products dP (M, 8 Hp) and dQ (B, 10 Hp) those of W h_0, d_first (3, 8 Hp),
+    which is added to if it is so `again`, and of h_0 in parts, d_h_0 (programs, Hp)."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
-    programs, columns = BLOCKS * Hp // ROWS, power_of_2(Hp)
-    d_h_0 = gradients.words.new_empty(programs, Hp)
-    constants = {"RAGGED": lengths is not None, "ROWS": ROWS, "COLUMNS": columns, "SENTENCES": SENTENCES}
+    constants = {"AGAIN": again, "RAGGED": lengths is not None, "ROWS": ROWS}
+    constants |= {"COLUMNS": power_of_2(Hp), "SENTENCES": SENTENCES}
     of_lengths = dP if lengths is None else lengths
-    launch = Launch(begin_gradient, (programs, 1, 1), **constants)
-    launch(dP, dQ, packed.words, packed.h_0, gradients.words, d_h_0, of_lengths, N, dQ.shape[0], Hp, width)
-    gradients.h_0.add_(d_h_0.sum(dim=0)).add_(dgh.view(-1, Hp).sum(dim=0, dtype=torch.float32))
+    launch = Launch(begin_gradient, (start_programs(Hp), 1, 1), **constants)
+    launch(dP, dQ, packed.words, d_first, d_h_0, of_lengths, N, dQ.shape[0], Hp, width)

@@ -26,9 +26,9 @@ from .gates import (
 @triton.jit(do_not_specialize=["N", "TILES", "shift"])
 def forward_step(
     P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
-    first,  # (8, Hp, 3) the same for h_0
+    first,  # (3, 8, Hp) the same for h_0
     x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
-    Q,  # (B, 10, Hp) products of the sentence
+    Q,  # (B, 12, Hp) products of the sentence, the last two rows if IN_PARTS
     c_in,  # (M, Hp)
     c_0,  # (Hp,)
     cg_in,  # (B, Hp) float32
@@ -45,6 +45,7 @@ def forward_step(
     p_row: tl.constexpr,
     h_row: tl.constexpr,
     xi_row: tl.constexpr,
+    IN_PARTS: tl.constexpr,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,
@@ -69,6 +70,7 @@ def forward_step(
     rows = tile * ROWS + tl.arange(0, ROWS)
     units = unit_block * UNITS + tl.arange(0, UNITS) + 2 * shift
     m = b * N + rows
+    Q += b * 12 * Hp
     unit_in = units < Hp
     inside = (rows < n)[:, None] & unit_in[None, :]
     cg = on_every_row(cg_in + b * Hp, units, Hp)
@@ -79,15 +81,15 @@ def forward_step(
     h = tl.zeros([ROWS, UNITS], tl.float32)
 
     if NEED_WORDS:
-        i = word_gate(0, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        i = word_gate(0, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         i = squash(i, SHARP, FAST)
-        l = word_gate(1, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        l = word_gate(1, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         l = squash(l, SHARP, FAST)
-        f = word_gate(2, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        f = word_gate(2, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         f = squash(f, SHARP, FAST)
-        r = word_gate(3, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        r = word_gate(3, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         r = squash(r, SHARP, FAST)
-        s = word_gate(4, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        s = word_gate(4, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         s = squash(s, SHARP, FAST)
         if SHARP:
             most = tl.maximum(tl.maximum(tl.maximum(i, l), tl.maximum(f, r)), s)
@@ -95,10 +97,10 @@ def forward_step(
         i, l = exp2(score(i, SHARP, FAST), FAST), exp2(score(l, SHARP, FAST), FAST)
         f, r = exp2(score(f, SHARP, FAST), FAST), exp2(score(r, SHARP, FAST), FAST)
         s = exp2(score(s, SHARP, FAST), FAST)
-        u = word_gate(6, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        u = word_gate(6, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         u = tanh(u, FAST)
         new_c = (i * u + l * c_left + f * c + r * c_right + s * cg) * reciprocal(i + l + f + r + s, FAST)
-        o = word_gate(5, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
+        o = word_gate(5, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST, X_TERM)
         o = sigmoid(o, FAST)
         h = o * tanh(new_c, FAST)
         if DROP:
@@ -106,7 +108,7 @@ def forward_step(
         h = tl.where(inside, h, 0.0)
 
     if NEED_SENTENCE:
-        q = squash(q + on_every_row(Q + (b * 10 + 9) * Hp, units, Hp), SHARP, FAST)
+        q = squash(q + on_every_row(Q + 9 * Hp, units, Hp), SHARP, FAST)
         q = score(q, SHARP, FAST)
         most_q = tl.zeros([UNITS], tl.float32)
         if SHARP:
@@ -138,16 +140,20 @@ def forward_step(
 @triton.jit(do_not_specialize=["N", "TILES"])
 def close_step(
     sums,  # (B, TILES, 4, Hp) float32: of each tile the maximum of the scores, if SHARP, and three sums
-    Q,  # (B, 10, Hp) products of the sentence
+    Q,  # (B, 12, Hp) products of the sentence, the last two rows if IN_PARTS
     cg_in,  # (B, Hp) float32
     cg_out,  # (B, Hp) float32
-    gh_out,  # (B, 2, Hp) g and the mean h
+    gh_out,  # (B, 2, Hp) g and the mean h; in the last step (B, g_row), g alone
+    cg_last,  # (B, g_row) the new cell once more, as an output of the last step
     log_z,  # (B, Hp) float32: logarithm to base 2 of the sum in Eq. 3's softmax
     lengths,  # (B,)
     drop_g,  # (B, Hp)
     N,
     TILES,
     Hp: tl.constexpr,
+    g_row: tl.constexpr,
+    IN_PARTS: tl.constexpr,
+    LAST: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
     DROP: tl.constexpr,
@@ -182,7 +188,8 @@ def close_step(
         e, ec, h = tl.reduce((e, ec, h), 0, add_three)
         sum_e, sum_ec, sum_h = sum_e + e, sum_ec + ec, sum_h + h
 
-    f_g = score(squash(node_value(Q, 7, b, units, Hp), SHARP, FAST), SHARP, FAST)
+    Q += b * 12 * Hp
+    f_g = score(squash(node_value(Q, 7, units, Hp, IN_PARTS), SHARP, FAST), SHARP, FAST)
     if SHARP:
         new_most = tl.maximum(most_q, f_g)
         keep = tl.exp2(most_q - new_most)
@@ -190,10 +197,14 @@ def close_step(
     e_g = tl.exp2(f_g - most_q)
     total = sum_e + e_g
     new_cg = (sum_ec + e_g * tl.load(cg_in + b * Hp + units, mask=unit_in, other=0.0)) / total
-    g = sigmoid(node_value(Q, 8, b, units, Hp), FAST) * tanh(new_cg, FAST)
+    g = sigmoid(node_value(Q, 8, units, Hp, IN_PARTS), FAST) * tanh(new_cg, FAST)
     if DROP:
         g *= tl.load(drop_g + b * Hp + units, mask=unit_in, other=0.0).to(tl.float32)
     tl.store(cg_out + b * Hp + units, new_cg, mask=unit_in)
     tl.store(log_z + b * Hp + units, most_q + tl.log2(total), mask=unit_in)
-    tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
-    tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)
+    if LAST:
+        tl.store(gh_out + b * g_row + units, g, mask=units < g_row)
+        tl.store(cg_last + b * g_row + units, new_cg, mask=units < g_row)
+    else:
+        tl.store(gh_out + b * 2 * Hp + units, g, mask=unit_in)
+        tl.store(gh_out + (b * 2 + 1) * Hp + units, sum_h / n, mask=unit_in)

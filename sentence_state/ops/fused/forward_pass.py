@@ -10,8 +10,9 @@ from torch import Tensor
 from ..equations import Weights
 from .first import start
 from .forward import close_step, forward_step
-from .layout import BLOCKS, NODE_BLOCKS, pad_columns, padded, put_columns
-from .packing import pack
+from .layout import BLOCKS, PARTS, padded
+from .node import Node
+from .packing import pack, pad_columns, put_padded
 from .plan import (
     FORWARD_REGISTERS,
     Beside,
@@ -44,17 +45,19 @@ def forward(
     B, N, _ = x.shape
     H, M, T, keep, K = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
-    packed = pack(weights, x.dtype)
+    packed, beside = pack(weights, x.dtype), Beside(x)
     words = blank(x, lengths)(M if options.need_words else 0, H)
+    g, c_g_last = (x.new_empty(B if options.need_sentence else 0, H) for _ in range(2))
     width = packed.words.shape[1] if options.keep_products else Hp
     h_kept, c_kept = blank(x, lengths)(K * M, width), x.new_empty(K * M, Hp)
     products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
-    gh = x.new_empty(T + 1, B, 2 * Hp)
-    Q, log_z = x.new_empty(T, B, NODE_BLOCKS * Hp), torch.empty_like(c_g[1:])
+    gh = x.new_empty(T, B, 2 * Hp)
+    node = Node(x, packed.sentence, packed.b)
+    Q, log_z = x.new_empty(T, B, PARTS * Hp), torch.empty_like(c_g[1:])
     first = start(packed, gh[0], c_g[0])
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
-    tiling, beside = Tiling.of(N, Hp), Beside(x)
+    tiling = Tiling.of(N, Hp)
     for group in groups(B, N, Hp, options):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
@@ -65,24 +68,31 @@ def forward(
             products = products_kept[kept * rows.start : kept * rows.stop].view(kept, m, BLOCKS * Hp)
         else:
             products = x.new_empty(2, m, BLOCKS * Hp)
-        x_rows = pad_columns(x[group].flatten(0, 1))
-        x_term, gates, split = products[0], 7 * Hp, m >= SPLIT_ROWS
-        torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
+        gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
+        with beside():
+            node.products(gh_steps[0], Q_steps[0])
+        x_rows = x[group].flatten(0, 1)
         if options.keep_products:
-            put_columns(h_steps, x_rows, 3 * Hp)
             xi_steps, W = list(h_steps.unbind()), packed.words.t()
         else:
             xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
+        if options.keep_products and K:
+            put_padded(x_rows, h_steps, 3 * Hp)
+            x_rows = xi_steps[0][:, 3 * Hp :]
+        else:
+            x_rows = pad_columns(x_rows)
         sums = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
-        gh_steps, c_g_steps, Q_steps, log_z_steps = (of[:, group].unbind() for of in (gh, c_g, Q, log_z))
-        sentence, U_f, bias, c_0 = packed.sentence.t(), packed.U_f.t(), packed.b, packed.c_0
+        U_f, c_0 = packed.U_f.t(), packed.c_0
         shape, launches = tiling.launch(x, FORWARD_REGISTERS), dict[tuple[bool, bool, bool], Launch]()
-        shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": lengths is not None}
+        shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
+        shared |= {"RAGGED": lengths is not None}
         grid, closing, dropping = (parts_of(Hp, CLOSING_UNITS), b, 1), tiling.closing(CLOSING_UNITS), drop_h is not None
-        close_last, close = (Launch(close_step, grid, DROP=drop, **shared, **closing) for drop in (False, dropping))
-        with beside():
-            torch.addmm(bias, gh_steps[0], sentence, out=Q_steps[0])
+        closing |= shared | {"g_row": H}
+        close = Launch(close_step, grid, LAST=False, DROP=dropping, **closing)
+        close_last = Launch(close_step, grid, LAST=True, DROP=False, **closing)
+        x_term, gates, split = products[0], 7 * Hp, m >= SPLIT_ROWS
+        torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
         for t in range(T):
             last = t == T - 1
             store_h = keep > 0 and t % keep == 0 and not options.keep_products
@@ -136,13 +146,13 @@ def forward(
                 tiling.tiles,
                 0,
             )
-            of_node = Q_steps[t], c_g_steps[t], c_g_steps[t + 1], gh_steps[t + 1], log_z_steps[t]
+            of_node = sums, Q_steps[t], c_g_steps[t], c_g_steps[t + 1]
+            of_sentence = log_z_steps[t], of_lengths, of_drops[1], N, tiling.tiles
             if not last:  # the next product of the words does not wait for it
                 with beside():
-                    close(sums, *of_node, of_lengths, of_drops[1], N, tiling.tiles)
-                    torch.addmm(bias, gh_steps[t + 1], sentence, out=Q_steps[t + 1])
+                    close(*of_node, gh_steps[t + 1], sums, *of_sentence)
+                    node.products(gh_steps[t + 1], Q_steps[t + 1])
             elif with_sentence:
-                close_last(sums, *of_node, of_lengths, of_drops[1], N, tiling.tiles)
-    sentences = B if options.need_sentence else 0
-    outputs = [words.view(-1, N, H), gh[T, :sentences, :H].clone(), c_g[T, :sentences, :H].to(x.dtype, copy=True)]
+                close_last(*of_node, g[group], c_g_last[group], *of_sentence)
+    outputs = [words.view(-1, N, H), g, c_g_last]
     return outputs + (list(Saved(first, h_kept, c_kept, products_kept, c_g, gh, Q, log_z, *packed)) if keep else [])

@@ -79,27 +79,25 @@ def on_every_row(vector, units, Hp):
 @triton.jit
 def word_product(P, first, k, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr):
     """Block k of [h_left, h, h_right] @ words.T for a tile. In the first step all h are h_0, and what each of the three
-    brings lies in `first` (8, Hp, 3)."""
+    brings lies in `first` (3, 8, Hp)."""
     if FIRST:
-        at = first + (k * Hp + units[None, :] + (rows * 0)[:, None]) * 3
-        own = tl.load(at + 1, mask=inside, other=0.0).to(tl.float32)
-        left = tl.load(at, mask=inside & (rows > 0)[:, None], other=0.0).to(tl.float32)
-        right = tl.load(at + 2, mask=inside & (rows + 1 < n)[:, None], other=0.0).to(tl.float32)
-        return left + own + right
+        left = on_every_row(first + k * Hp, units, Hp)
+        own = on_every_row(first + (8 + k) * Hp, units, Hp)
+        right = on_every_row(first + (16 + k) * Hp, units, Hp)
+        return tl.where((rows > 0)[:, None], left, 0.0) + own + tl.where((rows + 1 < n)[:, None], right, 0.0)
     else:
         return tl.load(P + m[:, None] * p_row + k * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)
 
 
 @triton.jit
-def word_gate(
-    k, P, first, x_term, Q, b, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr, X_TERM: tl.constexpr
-):
-    """Pre-activation of word gate k: W xi + U x + (V g + b). X_TERM: U x is not in P but in rows of its own."""
+def word_gate(k, P, first, x_term, Q, m, rows, n, units, inside, Hp, p_row, FIRST: tl.constexpr, X_TERM: tl.constexpr):
+    """Pre-activation of word gate k: W xi + U x + (V g + b), the last from the sentence's rows Q. X_TERM: U x is not in
+    P but in rows of its own."""
     value = word_product(P, first, k, m, rows, n, units, inside, Hp, p_row, FIRST)
     if X_TERM:
         at = x_term + m[:, None] * (8 * Hp) + k * Hp + units[None, :]
         value += tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    return value + on_every_row(Q + (b * 10 + k) * Hp, units, Hp)
+    return value + on_every_row(Q + k * Hp, units, Hp)
 
 
 @triton.jit
@@ -157,9 +155,21 @@ def add_nine(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r):
 
 
 @triton.jit
-def node_value(Q, k, b, units, Hp):
-    """Row k of the sentence products: (UNITS,) float32."""
-    return tl.load(Q + (b * 10 + k) * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
+def node_value(Q, k: tl.constexpr, units, Hp, IN_PARTS: tl.constexpr):
+    """What f_g (k = 7) or o (k = 8) of the node has of the sentence's products: (UNITS,) float32."""
+    value = tl.load(Q + k * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
+    if IN_PARTS:  # what the mean h gives has rows of its own
+        value += tl.load(Q + (k + 3) * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
+    return value
+
+
+@triton.jit
+def sum_of_parts(parts, units, Hp, NUMBER: tl.constexpr):
+    """(NUMBER, Hp) -> (UNITS,) float32."""
+    total = tl.zeros(units.shape, tl.float32)
+    for k in tl.static_range(NUMBER):
+        total += tl.load(parts + k * Hp + units, mask=units < Hp, other=0.0).to(tl.float32)
+    return total
 
 
 @triton.jit

@@ -16,6 +16,7 @@ from torch import Tensor
 
 BLOCKS = 8  # i l f r s o u and U_f h
 NODE_BLOCKS = 10  # V g for the seven word blocks, then f_g, o, f of the node
+PARTS = NODE_BLOCKS + 2  # what each block has to do with g, then what f_g and o have to do with the mean h
 VECTORS = 12  # a bias for every node block, h_0, c_0
 
 
@@ -57,17 +58,6 @@ class Packed(NamedTuple):
 
 def padded(size: int) -> int:
     return (size + 15) // 16 * 16
-
-
-def pad_columns(x: Tensor) -> Tensor:
-    """(M, D) -> (M, Dp), zero in the new columns."""
-    D = x.shape[1]
-    if padded(D) == D:
-        return x
-    rows = x.new_empty(len(x), padded(D))
-    rows[:, D:] = 0
-    put_columns(rows, x)
-    return rows
 
 
 def put_columns(rows: Tensor, columns: Tensor, start: int = 0) -> None:

@@ -9,18 +9,39 @@ from torch import Tensor
 
 from ..equations import Weights
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, padded
-from .plan import Launch, power_of_2
+from .plan import Launch, parts_of, power_of_2
+
+ROWS = 8  # of a program; Hp is a multiple of it
+SIDES = 4 * BLOCKS + 2 * NODE_BLOCKS + 1  # the last one for the vectors
 
 
 @triton.jit
-def copy_row(plain, packed, columns, Cp, there, PACK: tl.constexpr, WIDTH: tl.constexpr):
-    """One row between its plain and its padded place, in either direction; rows that are not `there` are padding."""
-    at = tl.arange(0, WIDTH)
-    real = (at < columns) & there
+def copy_rows(
+    plain,
+    plain_row,
+    packed,
+    packed_row,
+    first,
+    real,
+    total,
+    columns,
+    Cp,
+    rest,
+    PACK: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """ROWS rows between their plain and their padded places, in either direction, from row `first` on. The plain matrix
+    has `real` rows of `columns`, the padded one `total` of Cp. On the way back `rest` is added."""
+    rows, at = (first + tl.arange(0, ROWS))[:, None], tl.arange(0, WIDTH)[None, :]
+    here, there = plain + rows * plain_row + at, packed + rows * packed_row + at
+    known = (rows < real) & (at < columns)
     if PACK:
-        tl.store(packed + at, tl.load(plain + at, mask=real, other=0.0).to(packed.dtype.element_ty), mask=at < Cp)
+        values = tl.load(here, mask=known, other=0.0).to(packed.dtype.element_ty)
+        tl.store(there, values, mask=(rows < total) & (at < Cp))
     else:
-        tl.store(plain + at, tl.load(packed + at, mask=real, other=0.0).to(plain.dtype.element_ty), mask=real)
+        values = tl.load(there, mask=known, other=0.0).to(tl.float32) + rest
+        tl.store(here, values.to(plain.dtype.element_ty), mask=known)
 
 
 @triton.jit
@@ -38,55 +59,101 @@ def copy_weights(
     words,
     sentence,
     vectors,
-    H,
-    Hp,
-    D,
-    Dp,
+    d_first,  # (3, 8 Hp) float32: on the way back W and U_f also receive that of their rows times `start`
+    start,  # (Hp,): h_0
+    H: tl.constexpr,
+    Hp: tl.constexpr,
+    D: tl.constexpr,
+    Dp: tl.constexpr,
     PACK: tl.constexpr,
+    ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """One program a row of Hp or Dp columns: words (8 Hp x 4 sides), sentence (10 Hp x 2 sides), vectors."""
-    row = tl.program_id(0)
-    if row < 32 * Hp:
-        block, unit, side = row // (4 * Hp), row // 4 % Hp, row % 4
-        there = unit < H
-        of_word = words + (row // 4) * (3 * Hp + Dp) + side * Hp
+    """A program for every ROWS rows of Hp or Dp columns: of words (8 blocks, 4 sides), of sentence (10, 2), of vectors.
+    Sizes are constants, so that a thread reads several columns at once."""
+    side, first = tl.program_id(0), tl.program_id(1) * ROWS
+    width: tl.constexpr = 3 * Hp + Dp
+    if side < 32:
+        block, side = side // 4, side % 4
+        of_word = words + block * Hp * width + side * Hp
+        if PACK:
+            rest = 0.0
+        else:
+            row, column = first + tl.arange(0, ROWS), tl.arange(0, WIDTH)
+            d = tl.load(d_first + (side * 8 + block) * Hp + row, mask=(row < Hp) & (side < 3), other=0.0)
+            rest = d[:, None] * tl.load(start + column, mask=column < Hp, other=0.0).to(tl.float32)[None, :]
         if side == 3:
-            copy_row(U + (block * H + unit) * D, of_word, D, Dp, there & (block < 7), PACK, WIDTH)
+            real = tl.where(block < 7, H, 0)
+            copy_rows(U + block * H * D, D, of_word, width, first, real, Hp, D, Dp, 0.0, PACK, ROWS, WIDTH)
         elif block < 7:
-            copy_row(W + ((block * H + unit) * 3 + side) * H, of_word, H, Hp, there, PACK, WIDTH)
+            of_W = W + block * H * 3 * H + side * H
+            copy_rows(of_W, 3 * H, of_word, width, first, H, Hp, H, Hp, rest, PACK, ROWS, WIDTH)
         else:
-            copy_row(sentence_U_f + unit * H, of_word, H, Hp, there & (side == 1), PACK, WIDTH)
-    elif row < 52 * Hp:
-        row -= 32 * Hp
-        block, unit, side = row // (2 * Hp), row // 2 % Hp, row % 2
-        there = unit < H
-        of_node = sentence + row * Hp
+            real = tl.where(side == 1, H, 0)
+            copy_rows(sentence_U_f, H, of_word, width, first, real, Hp, H, Hp, rest, PACK, ROWS, WIDTH)
+    elif side < 52:
+        block, side = (side - 32) // 2, side % 2
+        of_node = sentence + block * Hp * 2 * Hp + side * Hp
         if block < 7:
-            copy_row(V + (block * H + unit) * H, of_node, H, Hp, there & (side == 0), PACK, WIDTH)
+            real = tl.where(side == 0, H, 0)
+            copy_rows(V + block * H * H, H, of_node, 2 * Hp, first, real, Hp, H, Hp, 0.0, PACK, ROWS, WIDTH)
         elif side == 0:
-            copy_row(sentence_W + ((block - 7) * H + unit) * H, of_node, H, Hp, there, PACK, WIDTH)
+            of_W = sentence_W + (block - 7) * H * H
+            copy_rows(of_W, H, of_node, 2 * Hp, first, H, Hp, H, Hp, 0.0, PACK, ROWS, WIDTH)
         else:
-            copy_row(sentence_U + ((block - 7) * H + unit) * H, of_node, H, Hp, there & (block < 9), PACK, WIDTH)
-    else:
-        row -= 52 * Hp
-        vector = vectors + row * Hp
-        if row < 7:
-            copy_row(b + row * H, vector, H, Hp, True, PACK, WIDTH)
-        elif row < 10:
-            copy_row(sentence_b + (row - 7) * H, vector, H, Hp, True, PACK, WIDTH)
-        elif row == 10:
-            copy_row(h_0, vector, H, Hp, True, PACK, WIDTH)
-        else:
-            copy_row(c_0, vector, H, Hp, True, PACK, WIDTH)
+            real = tl.where(block < 9, H, 0)
+            of_U = sentence_U + (block - 7) * H * H
+            copy_rows(of_U, H, of_node, 2 * Hp, first, real, Hp, H, Hp, 0.0, PACK, ROWS, WIDTH)
+    elif first == 0:
+        copy_rows(b, H, vectors, Hp, 0, 7, 7, H, Hp, 0.0, PACK, ROWS, WIDTH)
+        copy_rows(sentence_b, H, vectors + 7 * Hp, Hp, 0, 3, 3, H, Hp, 0.0, PACK, ROWS, WIDTH)
+        copy_rows(h_0, H, vectors + 10 * Hp, Hp, 0, 1, 1, H, Hp, 0.0, PACK, ROWS, WIDTH)
+        copy_rows(c_0, H, vectors + 11 * Hp, Hp, 0, 1, 1, H, Hp, 0.0, PACK, ROWS, WIDTH)
 
 
-def copy(weights: Weights, packed: Packed, into_packed: bool) -> None:
+def copy(weights: Weights, packed: Packed, d_first: Tensor, start: Tensor, into_packed: bool) -> None:
     H, D = weights.h_0.shape[0], weights.U.shape[1]
-    Hp, Dp = padded(H), padded(D)
-    width = power_of_2(max(Hp, Dp))
-    launch = Launch(copy_weights, (52 * Hp + VECTORS, 1, 1), PACK=into_packed, WIDTH=width, num_warps=2)
-    launch(*weights, *packed, H, Hp, D, Dp)
+    sizes = {"H": H, "Hp": padded(H), "D": D, "Dp": padded(D)}
+    grid = SIDES, padded(H) // ROWS, 1
+    width = power_of_2(max(padded(H), padded(D)))
+    Launch(copy_weights, grid, **sizes, PACK=into_packed, ROWS=ROWS, WIDTH=width)(*weights, *packed, d_first, start)
+
+
+@triton.jit(do_not_specialize=["M", "copies"])
+def copy_columns(
+    x,  # (M, D)
+    rows,  # (copies, M, row) out: x in the columns from `start` on, then zeros up to the padded size
+    M,
+    copies,
+    start: tl.constexpr,
+    row: tl.constexpr,
+    D: tl.constexpr,
+    Dp: tl.constexpr,
+    ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    m, at = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None], tl.arange(0, WIDTH)[None, :]
+    values = tl.load(x + m.to(tl.int64) * D + at, mask=(m < M) & (at < D), other=0.0)
+    place = rows + m.to(tl.int64) * row + start + at
+    for _ in range(copies):
+        tl.store(place, values, mask=(m < M) & (at < Dp))
+        place += M.to(tl.int64) * row
+
+
+def put_padded(x: Tensor, rows: Tensor, start: int) -> None:
+    """x (M, D) -> rows (copies, M, R), in each of them the columns from `start` on, zero up to the padded size."""
+    (copies, M, row), D = rows.shape, x.shape[1]
+    sizes = {"start": start, "row": row, "D": D, "Dp": padded(D), "ROWS": ROWS, "WIDTH": power_of_2(padded(D))}
+    Launch(copy_columns, (parts_of(M, ROWS), 1, 1), **sizes)(x, rows, M, copies)
+
+
+def pad_columns(x: Tensor) -> Tensor:
+    """(M, D) -> (M, Dp), zero in the new columns."""
+    if padded(x.shape[1]) == x.shape[1]:
+        return x
+    rows = x.new_empty(1, len(x), padded(x.shape[1]))
+    put_padded(x, rows, 0)
+    return rows[0]
 
 
 def pack(weights: Weights, dtype: torch.dtype) -> Packed:
@@ -97,12 +164,12 @@ def pack(weights: Weights, dtype: torch.dtype) -> Packed:
         return weights.W.new_empty(shape, dtype=dtype)
 
     packed = Packed(empty(BLOCKS * Hp, 3 * Hp + Dp), empty(NODE_BLOCKS * Hp, 2 * Hp), empty(VECTORS, Hp))
-    copy(weights, packed, into_packed=True)
+    copy(weights, packed, packed.words, packed.words, into_packed=True)  # d_first and start are not read
     return packed
 
 
-def unpack(gradients: Packed, H: int, D: int, dtype: torch.dtype) -> Weights:
-    """The gradients of `Packed` as those of the weights."""
+def unpack(gradients: Packed, d_first: Tensor, h_0: Tensor, H: int, D: int, dtype: torch.dtype) -> Weights:
+    """The gradients of `Packed` as those of the weights; W also receives d_first h_0, of the first step."""
 
     def empty(*shape: int) -> Tensor:
         return gradients.words.new_empty(shape, dtype=dtype)
@@ -119,5 +186,5 @@ def unpack(gradients: Packed, H: int, D: int, dtype: torch.dtype) -> Weights:
         h_0=empty(H),
         c_0=empty(H),
     )
-    copy(weights, gradients, into_packed=False)
+    copy(weights, gradients, d_first, h_0, into_packed=False)
     return weights

@@ -11,7 +11,7 @@ import triton
 from torch import Tensor
 from torch.nn import functional as F
 
-from .layout import BLOCKS
+from .layout import BLOCKS, PARTS
 
 # Sentences never meet: while training they are taken in groups of about this many rows, and the buffers of a step are
 # as large as one group. The second number is for little memory. Where all products are kept, one group has them all.
@@ -52,13 +52,13 @@ class Options(NamedTuple):
 class Saved(NamedTuple):
     """What the backward pass reads besides x."""
 
-    first: Tensor  # (8 Hp, 3)
+    first: Tensor  # (3, 8 Hp)
     h: Tensor  # (kept steps M, Hp): for every group the steps that are kept; with products rows [h_left, h, h_right, x]
     c: Tensor  # (kept steps M, Hp)
     products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi + U x of each full step
     c_g: Tensor  # (T+1, B, Hp) float32
-    gh: Tensor  # (T+1, B, 2 Hp)
-    Q: Tensor  # (T, B, 10 Hp)
+    gh: Tensor  # (T, B, 2 Hp): before every step
+    Q: Tensor  # (T, B, 12 Hp): the last two rows where there are few words
     log_z: Tensor  # (T, B, Hp) float32
     words: Tensor  # the packed weights
     sentence: Tensor
@@ -166,7 +166,7 @@ def groups(B: int, N: int, Hp: int, options: Options) -> list[slice]:
     """Slices of the batch, of nearly equal size; all of it where nothing is kept, or all products are, if kernels can
     count the products and the sentences."""
     number = round(B * N / GROUP_ROWS[options.keep - 1]) if options.keep and not options.keep_products else 1
-    number = max(number, parts_of(B * N * BLOCKS * Hp, MOST_PRODUCTS), parts_of(B, MOST_SENTENCES))
+    number = max(number, parts_of(B * max(N * BLOCKS, PARTS) * Hp, MOST_PRODUCTS), parts_of(B, MOST_SENTENCES))
     size = parts_of(B, min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
 
