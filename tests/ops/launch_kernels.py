@@ -58,19 +58,19 @@ def look_up(kernel, *arguments, run=JITFunction.run, **options):
     return run(kernel, *arguments, **options)
 
 
-def launches(memory, gates, drop, offset):
+def launches(memory, gates, drop, dtype, sentences, offset):
     """All of a forward and a backward pass, and how many were looked up. offset: of x and the weights in their memory,
-    four bytes each, so that Triton may not compile for memory that begins at a multiple of 16."""
+    a number each, so that Triton may not compile for memory that begins at a multiple of 16."""
     launched.clear()
     looked_up.clear()
     torch.manual_seed(0)
 
     def placed(tensor):
-        return torch.empty(tensor.numel() + offset)[offset:].view(tensor.shape).copy_(tensor.detach())
+        return torch.empty(tensor.numel() + offset, dtype=dtype)[offset:].view(tensor.shape).copy_(tensor.detach())
 
-    x, lengths, weights, num_steps, kind, dropout = random_case(2, 9, 16, 16, 6, gates, drop, drop)
+    x, lengths, weights, num_steps, kind, dropout = random_case(sentences, 9, 7, 5, 6, gates, drop, drop)
     x, weights = placed(x).requires_grad_(), type(weights)(*map(placed, weights))
-    dropout = dropout and tuple(mask.float() for mask in dropout)
+    dropout = dropout and tuple(mask.to(dtype) for mask in dropout)
     state = fused_recurrence(x, lengths, weights, num_steps, kind, dropout, True, True, memory)
     (state.g.sum() + state.h.sum()).backward()
     return [described(launch) for launch in launched], len(looked_up)
@@ -86,8 +86,14 @@ def described(launch):
 if __name__ == "__main__":
     driver.set_active(Driver())
     JITFunction.run = look_up
+    plan.GROUP_ROWS = (2 * 9, 9)  # of "normal" and "low"
     total, looked = 0, [0, 0, 0]
-    for case in (("high", "paper", False), ("normal", "sharp", True), ("low", "paper", True)):
+    for case in (
+        ("high", "paper", False, torch.float32, 2),
+        ("normal", "sharp", True, torch.float32, 2),
+        ("low", "paper", True, torch.float32, 3),  # a group each: lengths begin at multiples of 16 bytes, and do not
+        ("high", "paper", True, torch.bfloat16, 2),  # with the node's own products
+    ):
         plan.LAUNCHES_COMPILED = False
         expected = {offset: launches(*case, offset) for offset in (0, 1)}
         assert all(every == len(found) for found, every in expected.values()), case

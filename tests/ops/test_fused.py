@@ -86,6 +86,12 @@ def assert_equal(case, precision, need_words=True, need_sentence=True, memory="n
 
 
 @pytest.fixture(autouse=True)
+def launches_are_made_anew():
+    """Tests change what they are made of."""
+    plan.Launches.kept.clear()
+
+
+@pytest.fixture(autouse=True)
 def uninitialised_memory_is_nan():
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = True
@@ -375,6 +381,23 @@ def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monke
         assert [arguments for _, arguments, _ in kernel.launched] == [(a, 7), (b, 7)]
 
 
+def test_launches_of_a_pass_are_kept_for_the_next_one_like_it(monkeypatch):
+    x = torch.zeros(8)
+
+    def like(sizes, *tensors):
+        return plan.Launches.like(sizes, x.device, tensors)
+
+    kept = like((2, 3), x, None)
+    assert like((2, 3), torch.ones(5), None) is kept
+    for other in [((2, 4), x, None), ((2, 3), x[1:], None), ((2, 3), x.half(), None), ((2, 3), x, x)]:
+        assert like(*other) is not kept
+    launch = plan.Launch(Kernel(), (1, 1, 1))
+    assert kept.of("step", lambda: launch) is kept.of("step", lambda: pytest.fail("made again")) is launch
+    monkeypatch.setattr(plan.Launches, "MOST", len(plan.Launches.kept))
+    like((2, 5), x)
+    assert like((2, 3), x, None) is not kept
+
+
 LAUNCHED = [forward_step, close_step, backward_step, close_gradient, add_steps, add_vectors, gather_neighbours]
 NODE = [node_products, node_products_gradient]
 
@@ -402,7 +425,7 @@ def test_every_kernel_compiles_for_a_gpu():
 
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
-    assert compiled("launch_kernels") == ["102", "launches,", "looked", "up:", "47", "0", "13"]
+    assert compiled("launch_kernels") == ["225", "launches,", "looked", "up:", "89", "0", "16"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

@@ -4,6 +4,7 @@ product where sentences are short, and sums the weights' gradients the same way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from .plan import (
     UNITS,
     Beside,
     Launch,
+    Launches,
     Options,
     Saved,
     Tiling,
@@ -56,6 +58,8 @@ def backward(
     """The gradients of x and of every weight, the latter in `dtype`. A missing gradient of an output is zero."""
     packed = Packed(*s[-3:])
     B, N, D = x.shape
+    given = dh, dg, dc_g, x, *s, lengths, drop_h, drop_g
+    launches = Launches.like(("backward", x.shape, H, options, dtype), x.device, given)
     T, Hp = options.num_steps, packed.vectors.shape[1]
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     d_x = torch.empty_like(x)
@@ -65,7 +69,7 @@ def backward(
         torch.empty_like(packed.sentence),
         torch.empty_like(packed.vectors, dtype=torch.float32),
     )
-    node, beside = Node(x, packed.sentence, packed.b), Beside(x)
+    node, beside = Node(x, packed.sentence, packed.b, launches), Beside(x)
     with beside():
         gradients.words.zero_()
     d_c_g = torch.zeros_like(s.c_g[0])
@@ -110,14 +114,15 @@ def backward(
             lengths=of_lengths,
             drops=of_drops,
             options=options,
-            again=number > 0,
+            group=number,
+            launches=launches,
         )
     grid = parts_of(Hp, ADD_UNITS), VECTORS, 1
+    add = launches.of("vectors", lambda: Launch(add_vectors, grid, Hp=Hp, ROWS=ADD_ROWS, UNITS=ADD_UNITS))
     sizes = T * B, d_h_0.shape[0] * d_h_0.shape[1], dgh.numel() // Hp, B
-    add = Launch(add_vectors, grid, Hp=Hp, ROWS=ADD_ROWS, UNITS=ADD_UNITS)
     add(dQ, d_h_0, dgh, d_c_g, gradients.vectors, *sizes)
     torch.mm(dQ.view(T * B, -1).t(), s.gh.view(T * B, -1), out=gradients.sentence)
-    return [d_x, *unpack(gradients, d_first, packed.h_0, H, D, dtype)]
+    return [d_x, *unpack(gradients, d_first, packed.h_0, H, D, dtype, launches)]
 
 
 def backward_of_group(
@@ -144,7 +149,8 @@ def backward_of_group(
     lengths: Tensor,
     drops: tuple[Tensor, Tensor],
     options: Options,
-    again: bool,
+    group: int,
+    launches: Launches,
 ) -> None:
     """All steps of one group of sentences, from the last to the first. Fills dQ, d_x, dgh and d_h_0, adds to
     `gradients` and, but for the first group, to d_first.
@@ -158,7 +164,7 @@ def backward_of_group(
     full_steps, keep = options.full_steps, options.keep
     least = CHUNK_STEPS if kept_products else 1
     chunk = 2 if keep == 2 else max(1, min(full_steps + 1, max(least, CHUNK_ROWS // M)))
-    x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1))
+    x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1), launches, group)
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     gates = 7 * Hp
     P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
@@ -172,26 +178,8 @@ def backward_of_group(
     sums = x.new_empty(B, tiling.tiles, 9, Hp, dtype=SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, W_parts, c_0 = packed.words.t(), packed.W.unflatten(0, (dxi_parts, -1)), packed.c_0
-    launches = dict[tuple[bool, bool], tuple[Launch, Launch]]()
     shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
     shared |= {"RAGGED": ragged}
-    advances = Launch(
-        forward_step,
-        tiling.grid(B),
-        p_row=BLOCKS * Hp,
-        h_row=Hp,
-        xi_row=width,
-        FIRST=False,
-        LAST=False,
-        NEED_WORDS=True,
-        NEED_SENTENCE=False,
-        STORE_H=True,
-        STORE_XI=False,
-        X_TERM=False,
-        DROP=dropping,
-        **shared,
-        **tiling.launch(x, FORWARD_REGISTERS),
-    )
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -202,14 +190,34 @@ def backward_of_group(
     def recompute(t: int, place: int, steps: int) -> None:
         """What the word products of the steps t, t+1, .. are made of, and the products, with U x."""
         grid = parts_of(N, 32), parts_of(Hp, 64), steps * B
-        gather = Launch(gather_neighbours, grid, RAGGED=ragged, ROWS=32, UNITS=64)
+        name = group, "gather", steps
+        gather = launches.of(name, lambda: Launch(gather_neighbours, grid, RAGGED=ragged, ROWS=32, UNITS=64))
         gather(h[t - 1 : t - 1 + steps] if keep == 1 else state(t - 1)[0], xi[place], lengths, N, B, Hp, width)
         rows = slice(place, place + steps)
         torch.mm(xi[rows].view(-1, width), words, out=P[rows].view(-1, BLOCKS * Hp))
 
+    def launch_advance() -> Launch:
+        return Launch(
+            forward_step,
+            tiling.grid(B),
+            p_row=BLOCKS * Hp,
+            h_row=Hp,
+            xi_row=width,
+            FIRST=False,
+            LAST=False,
+            NEED_WORDS=True,
+            NEED_SENTENCE=False,
+            STORE_H=True,
+            STORE_XI=False,
+            X_TERM=False,
+            DROP=dropping,
+            **shared,
+            **tiling.launch(x, FORWARD_REGISTERS),
+        )
+
     def advance(t: int) -> None:
         """Step t of the words once more, from the product in P[0]."""
-        advances(
+        launches.of((group, "advance"), launch_advance)(
             P[0],
             first,
             P[0],
@@ -228,24 +236,24 @@ def backward_of_group(
             0,
         )
 
+    def constants_of(t: int) -> dict[str, int]:
+        last = t == T - 1
+        of_step = shared | {"dh_row": H, "FIRST": t == 0, "LAST": last, "DROP": dropping and not last}
+        of_step |= {"NEED_WORDS": options.need_words or not last}
+        return of_step | {"NEED_SENTENCE": options.need_sentence or not last}
+
+    def launch_step(t: int, with_x_term: bool) -> Launch:
+        shape = tiling.launch(x, BACKWARD_REGISTERS)
+        return Launch(backward_step, tiling.grid(B), X_TERM=with_x_term, **constants_of(t), **shape)
+
+    def launch_close(t: int) -> Launch:
+        return Launch(close_gradient, (tiling.unit_blocks, B, 9), **constants_of(t), **tiling.closing(UNITS))
+
     def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
         """The kernel of step t: the word product in, its gradient out. x_term: where U x is not in the product."""
         last = t == T - 1
-        kind = t == 0, last
-        if kind not in launches:
-            of_step = shared | {"dh_row": H, "FIRST": t == 0, "LAST": last, "DROP": dropping and not last}
-            of_step |= {"NEED_WORDS": options.need_words or not last}
-            of_step |= {"NEED_SENTENCE": options.need_sentence or not last}
-            launch = Launch(
-                backward_step,
-                tiling.grid(B),
-                X_TERM=x_term is not None,
-                **of_step,
-                **tiling.launch(x, BACKWARD_REGISTERS),
-            )
-            close = Launch(close_gradient, (tiling.unit_blocks, B, 9), **of_step, **tiling.closing(UNITS))
-            launches[kind] = launch, close
-        launch, close = launches[kind]
+        launch = launches.of((group, "step", t == 0, last), lambda: launch_step(t, x_term is not None))
+        close = launches.of((group, "close", t == 0, last), lambda: launch_close(t))
         launch(
             product,
             gradient,
@@ -274,8 +282,12 @@ def backward_of_group(
             close(sums, *of_node, lengths, drops[1], N, tiling.tiles)
             node.products_gradient(dQ[t], dgh)
 
+    def launch_add(again: bool) -> Launch:
+        grid = parts_of(M * gates, ADD_BLOCK), 1, 1
+        return Launch(add_steps, grid, Hp=Hp, AGAIN=again, BLOCK=ADD_BLOCK, num_warps=4)
+
     def to_start(gradient: Tensor) -> None:
-        start_gradient(gradient, dQ[0], packed, d_first, d_h_0, N, lengths if ragged else None, again)
+        start_gradient(gradient, dQ[0], packed, d_first, d_h_0, N, lengths if ragged else None, group, launches)
 
     if T > 1 and not options.need_words:  # the last step has no word update: of its products only U_f h
         if (T - 2) % keep:
@@ -309,8 +321,7 @@ def backward_of_group(
             if not kept_products:
                 torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
             step(0, x_term, products[0], x_term)
-        grid = parts_of(M * gates, ADD_BLOCK), 1, 1
-        Launch(add_steps, grid, Hp=Hp, AGAIN=top < full_steps, BLOCK=ADD_BLOCK, num_warps=4)(P, dP_sum, M, steps)
+        launches.of((group, "add", top < full_steps), partial(launch_add, top < full_steps))(P, dP_sum, M, steps)
         if low == 0:
             beside.join()
             to_start(products[0])

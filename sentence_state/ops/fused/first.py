@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .layout import BLOCKS, Packed
-from .plan import Launch, power_of_2
+from .plan import Launch, Launches, power_of_2
 
 ROWS, SENTENCES = 16, 32  # of W for one program; read at once
 
@@ -100,13 +100,16 @@ def begin_gradient(
     tl.store(d_h_0 + tl.program_id(0) * Hp + units, given, mask=unit_in)
 
 
-def start(packed: Packed, gh: Tensor, c_g: Tensor) -> Tensor:
+def start(packed: Packed, gh: Tensor, c_g: Tensor, launches: Launches) -> Tensor:
     """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
     first = packed.words.new_empty(3, BLOCKS * Hp)
-    programs, columns = max(BLOCKS * Hp // ROWS, gh.shape[0]), power_of_2(Hp)
-    launch = Launch(begin, (programs, 1, 1), ROWS=ROWS, COLUMNS=columns)
-    launch(packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width)
+
+    def launch() -> Launch:
+        programs = max(BLOCKS * Hp // ROWS, gh.shape[0])
+        return Launch(begin, (programs, 1, 1), ROWS=ROWS, COLUMNS=power_of_2(Hp))
+
+    launches.of("start", launch)(packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width)
     return first
 
 
@@ -123,13 +126,17 @@ def start_gradient(
     d_h_0: Tensor,
     N: int,
     lengths: Tensor | None,
-    again: bool,
+    group: int,
+    launches: Launches,
 ) -> None:
     """From the gradients of the first step's products dP (M, 8 Hp) and dQ (B, 10 Hp) those of W h_0, d_first (3, 8 Hp),
-    which is added to if it is so `again`, and of h_0 in parts, d_h_0 (programs, Hp)."""
+    which all groups but the first add to, and of h_0 in parts, d_h_0 (programs, Hp)."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
-    constants = {"AGAIN": again, "RAGGED": lengths is not None, "ROWS": ROWS}
-    constants |= {"COLUMNS": power_of_2(Hp), "SENTENCES": SENTENCES}
     of_lengths = dP if lengths is None else lengths
-    launch = Launch(begin_gradient, (start_programs(Hp), 1, 1), **constants)
-    launch(dP, dQ, packed.words, d_first, d_h_0, of_lengths, N, dQ.shape[0], Hp, width)
+
+    def launch() -> Launch:
+        constants = {"AGAIN": group > 0, "RAGGED": lengths is not None, "ROWS": ROWS}
+        constants |= {"COLUMNS": power_of_2(Hp), "SENTENCES": SENTENCES}
+        return Launch(begin_gradient, (start_programs(Hp), 1, 1), **constants)
+
+    launches.of(("start", group), launch)(dP, dQ, packed.words, d_first, d_h_0, of_lengths, N, dQ.shape[0], Hp, width)

@@ -4,6 +4,8 @@ the products and their left factors, of which h is a part."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -17,6 +19,7 @@ from .plan import (
     FORWARD_REGISTERS,
     Beside,
     Launch,
+    Launches,
     Options,
     Saved,
     Tiling,
@@ -45,7 +48,8 @@ def forward(
     B, N, _ = x.shape
     H, M, T, keep, K = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
-    packed, beside = pack(weights, x.dtype), Beside(x)
+    launches = Launches.like(("forward", x.shape, H, options), x.device, (x, *weights, lengths, drop_h, drop_g))
+    packed, beside = pack(weights, x.dtype, launches), Beside(x)
     words = blank(x, lengths)(M if options.need_words else 0, H)
     g, c_g_last = (x.new_empty(B if options.need_sentence else 0, H) for _ in range(2))
     width = packed.words.shape[1] if options.keep_products else Hp
@@ -53,11 +57,39 @@ def forward(
     products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T, B, 2 * Hp)
-    node = Node(x, packed.sentence, packed.b)
+    node = Node(x, packed.sentence, packed.b, launches)
     Q, log_z = x.new_empty(T, B, PARTS * Hp), torch.empty_like(c_g[1:])
-    first = start(packed, gh[0], c_g[0])
+    first = start(packed, gh[0], c_g[0], launches)
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling = Tiling.of(N, Hp)
+    dropping = drop_h is not None
+    shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
+    shared |= {"RAGGED": lengths is not None}
+
+    def launch_step(b: int, t: int, store_h: bool, with_words: bool, with_sentence: bool) -> Launch:
+        last = t == T - 1
+        return Launch(
+            forward_step,
+            tiling.grid(b),
+            p_row=BLOCKS * Hp if with_words else Hp,
+            h_row=H if last else Hp,
+            xi_row=packed.words.shape[1] if options.keep_products else 3 * Hp,
+            FIRST=t == 0,
+            LAST=last,
+            NEED_WORDS=with_words,
+            NEED_SENTENCE=with_sentence,
+            STORE_H=last or store_h,
+            STORE_XI=not last,
+            X_TERM=t == 0 or not options.keep_products,
+            DROP=dropping and not last,
+            **shared,
+            **tiling.launch(x, FORWARD_REGISTERS),
+        )
+
+    def launch_close(b: int, last: bool) -> Launch:
+        grid, closing = (parts_of(Hp, CLOSING_UNITS), b, 1), tiling.closing(CLOSING_UNITS)
+        return Launch(close_step, grid, g_row=H, LAST=last, DROP=dropping and not last, **shared, **closing)
+
     for group in groups(B, N, Hp, options):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
@@ -77,20 +109,13 @@ def forward(
         else:
             xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
         if options.keep_products and K:
-            put_padded(x_rows, h_steps, 3 * Hp)
+            put_padded(x_rows, h_steps, 3 * Hp, launches, group.start)
             x_rows = xi_steps[0][:, 3 * Hp :]
         else:
-            x_rows = pad_columns(x_rows)
+            x_rows = pad_columns(x_rows, launches, group.start)
         sums = x.new_empty(b, tiling.tiles, 4, Hp, dtype=torch.float32)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         U_f, c_0 = packed.U_f.t(), packed.c_0
-        shape, launches = tiling.launch(x, FORWARD_REGISTERS), dict[tuple[bool, bool, bool], Launch]()
-        shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
-        shared |= {"RAGGED": lengths is not None}
-        grid, closing, dropping = (parts_of(Hp, CLOSING_UNITS), b, 1), tiling.closing(CLOSING_UNITS), drop_h is not None
-        closing |= shared | {"g_row": H}
-        close = Launch(close_step, grid, LAST=False, DROP=dropping, **closing)
-        close_last = Launch(close_step, grid, LAST=True, DROP=False, **closing)
         x_term, gates, split = products[0], 7 * Hp, m >= SPLIT_ROWS
         torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
         for t in range(T):
@@ -109,26 +134,8 @@ def forward(
             elif t:
                 product = torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f)
             beside.join()
-            kind = t == 0, last, store_h
-            if kind not in launches:
-                launches[kind] = Launch(
-                    forward_step,
-                    tiling.grid(b),
-                    p_row=product.shape[1],
-                    h_row=H if last else Hp,
-                    xi_row=W.shape[0],
-                    FIRST=t == 0,
-                    LAST=last,
-                    NEED_WORDS=with_words,
-                    NEED_SENTENCE=with_sentence,
-                    STORE_H=last or store_h,
-                    STORE_XI=not last,
-                    X_TERM=t == 0 or not options.keep_products,
-                    DROP=dropping and not last,
-                    **shared,
-                    **shape,
-                )
-            launches[kind](
+            name = group.start, t == 0, last, store_h
+            launches.of(name, partial(launch_step, b, t, store_h, with_words, with_sentence))(
                 product,
                 first,
                 x_term,
@@ -146,6 +153,7 @@ def forward(
                 tiling.tiles,
                 0,
             )
+            close = launches.of((group.start, last), partial(launch_close, b, last))
             of_node = sums, Q_steps[t], c_g_steps[t], c_g_steps[t + 1]
             of_sentence = log_z_steps[t], of_lengths, of_drops[1], N, tiling.tiles
             if not last:  # the next product of the words does not wait for it
@@ -153,6 +161,6 @@ def forward(
                     close(*of_node, gh_steps[t + 1], sums, *of_sentence)
                     node.products(gh_steps[t + 1], Q_steps[t + 1])
             elif with_sentence:
-                close_last(*of_node, g[group], c_g_last[group], *of_sentence)
+                close(*of_node, g[group], c_g_last[group], *of_sentence)
     outputs = [words.view(-1, N, H), g, c_g_last]
     return outputs + (list(Saved(first, h_kept, c_kept, products_kept, c_g, gh, Q, log_z, *packed)) if keep else [])

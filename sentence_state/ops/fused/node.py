@@ -5,13 +5,15 @@ each, and the words' leave few of them free. These are small, and leave the empt
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .layout import NODE_BLOCKS, PARTS
-from .plan import Launch, parts_of
+from .plan import Launch, Launches, parts_of
 
 FEW_WORDS = 2048
 FEW_SENTENCES = 16  # of one program
@@ -94,18 +96,21 @@ def has_few_words(x: Tensor) -> bool:
 class Node:
     """The products of all steps, for x (B, N, D)."""
 
-    def __init__(self, x: Tensor, sentence: Tensor, bias: Tensor) -> None:
-        self.sentence, self.bias, self.Hp = sentence, bias, sentence.shape[1] // 2
+    def __init__(self, x: Tensor, sentence: Tensor, bias: Tensor, launches: Launches) -> None:
+        self.sentence, self.bias, self.Hp, self.launches = sentence, bias, sentence.shape[1] // 2, launches
         self.in_parts = has_few_words(x)
-        grid = parts_of(self.Hp, COLUMNS), PARTS, 1
-        tile = {"ROWS": FEW_SENTENCES, "COLUMNS": COLUMNS, "DEPTH": DEPTH, "num_warps": 1, "num_stages": 3}
-        self.launch = Launch(node_products, grid, Hp=self.Hp, **tile)
-        self.launch_gradient = Launch(node_products_gradient, grid, Hp=self.Hp, **tile)
+
+    def launch(self, kernel: Any) -> Launch:
+        def launch() -> Launch:
+            tile = {"ROWS": FEW_SENTENCES, "COLUMNS": COLUMNS, "DEPTH": DEPTH, "num_warps": 1, "num_stages": 3}
+            return Launch(kernel, (parts_of(self.Hp, COLUMNS), PARTS, 1), Hp=self.Hp, **tile)
+
+        return self.launches.of("node", launch)
 
     def products(self, gh: Tensor, Q: Tensor) -> None:
         """Q (B, 12 Hp): a row for every block, and if it is in parts two for what f_g and o have of the mean h."""
         if self.in_parts:
-            self.launch(gh, self.sentence, self.bias, Q, gh.shape[0])
+            self.launch(node_products)(gh, self.sentence, self.bias, Q, gh.shape[0])
         else:
             torch.addmm(self.bias, gh, self.sentence.t(), out=Q[:, : NODE_BLOCKS * self.Hp])
 
@@ -117,6 +122,6 @@ class Node:
 
     def products_gradient(self, dQ: Tensor, dgh: Tensor) -> None:
         if self.in_parts:
-            self.launch_gradient(dQ, self.sentence, dgh, dQ.shape[0])
+            self.launch(node_products_gradient)(dQ, self.sentence, dgh, dQ.shape[0])
         else:
             torch.mm(dQ, self.sentence, out=dgh)

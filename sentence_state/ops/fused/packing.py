@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..equations import Weights
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, padded
-from .plan import Launch, parts_of, power_of_2
+from .plan import Launch, Launches, parts_of, power_of_2
 
 ROWS = 8  # of a program; Hp is a multiple of it
 SIDES = 4 * BLOCKS + 2 * NODE_BLOCKS + 1  # the last one for the vectors
@@ -111,12 +111,10 @@ def copy_weights(
         copy_rows(c_0, H, vectors + 11 * Hp, Hp, 0, 1, 1, H, Hp, 0.0, PACK, ROWS, WIDTH)
 
 
-def copy(weights: Weights, packed: Packed, d_first: Tensor, start: Tensor, into_packed: bool) -> None:
+def copying(weights: Weights, into_packed: bool) -> Launch:
     H, D = weights.h_0.shape[0], weights.U.shape[1]
-    sizes = {"H": H, "Hp": padded(H), "D": D, "Dp": padded(D)}
-    grid = SIDES, padded(H) // ROWS, 1
-    width = power_of_2(max(padded(H), padded(D)))
-    Launch(copy_weights, grid, **sizes, PACK=into_packed, ROWS=ROWS, WIDTH=width)(*weights, *packed, d_first, start)
+    sizes = {"H": H, "Hp": padded(H), "D": D, "Dp": padded(D), "WIDTH": power_of_2(max(padded(H), padded(D)))}
+    return Launch(copy_weights, (SIDES, padded(H) // ROWS, 1), **sizes, PACK=into_packed, ROWS=ROWS)
 
 
 @triton.jit(do_not_specialize=["M", "copies"])
@@ -140,23 +138,28 @@ def copy_columns(
         place += M.to(tl.int64) * row
 
 
-def put_padded(x: Tensor, rows: Tensor, start: int) -> None:
-    """x (M, D) -> rows (copies, M, R), in each of them the columns from `start` on, zero up to the padded size."""
+def put_padded(x: Tensor, rows: Tensor, start: int, launches: Launches, place: int) -> None:
+    """x (M, D) -> rows (copies, M, R), in each of them the columns from `start` on, zero up to the padded size. place:
+    of x in the batch."""
     (copies, M, row), D = rows.shape, x.shape[1]
-    sizes = {"start": start, "row": row, "D": D, "Dp": padded(D), "ROWS": ROWS, "WIDTH": power_of_2(padded(D))}
-    Launch(copy_columns, (parts_of(M, ROWS), 1, 1), **sizes)(x, rows, M, copies)
+
+    def launch() -> Launch:
+        sizes = {"start": start, "row": row, "D": D, "Dp": padded(D), "ROWS": ROWS, "WIDTH": power_of_2(padded(D))}
+        return Launch(copy_columns, (parts_of(M, ROWS), 1, 1), **sizes)
+
+    launches.of(("x", place), launch)(x, rows, M, copies)
 
 
-def pad_columns(x: Tensor) -> Tensor:
+def pad_columns(x: Tensor, launches: Launches, place: int) -> Tensor:
     """(M, D) -> (M, Dp), zero in the new columns."""
     if padded(x.shape[1]) == x.shape[1]:
         return x
     rows = x.new_empty(1, len(x), padded(x.shape[1]))
-    put_padded(x, rows, 0)
+    put_padded(x, rows, 0, launches, place)
     return rows[0]
 
 
-def pack(weights: Weights, dtype: torch.dtype) -> Packed:
+def pack(weights: Weights, dtype: torch.dtype, launches: Launches) -> Packed:
     """The weights in the layout and type of the recurrence."""
     Hp, Dp = padded(weights.h_0.shape[0]), padded(weights.U.shape[1])
 
@@ -164,11 +167,14 @@ def pack(weights: Weights, dtype: torch.dtype) -> Packed:
         return weights.W.new_empty(shape, dtype=dtype)
 
     packed = Packed(empty(BLOCKS * Hp, 3 * Hp + Dp), empty(NODE_BLOCKS * Hp, 2 * Hp), empty(VECTORS, Hp))
-    copy(weights, packed, packed.words, packed.words, into_packed=True)  # d_first and start are not read
+    unread = packed.words, packed.words  # d_first, start
+    launches.of("pack", lambda: copying(weights, into_packed=True))(*weights, *packed, *unread)
     return packed
 
 
-def unpack(gradients: Packed, d_first: Tensor, h_0: Tensor, H: int, D: int, dtype: torch.dtype) -> Weights:
+def unpack(
+    gradients: Packed, d_first: Tensor, h_0: Tensor, H: int, D: int, dtype: torch.dtype, launches: Launches
+) -> Weights:
     """The gradients of `Packed` as those of the weights; W also receives d_first h_0, of the first step."""
 
     def empty(*shape: int) -> Tensor:
@@ -186,5 +192,5 @@ def unpack(gradients: Packed, d_first: Tensor, h_0: Tensor, H: int, D: int, dtyp
         h_0=empty(H),
         c_0=empty(H),
     )
-    copy(weights, gradients, d_first, h_0, into_packed=False)
+    launches.of("unpack", lambda: copying(weights, into_packed=False))(*weights, *gradients, d_first, h_0)
     return weights
