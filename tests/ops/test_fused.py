@@ -381,6 +381,22 @@ def test_a_kernel_that_cannot_be_launched_as_it_is_is_looked_up_every_time(monke
         assert [arguments for _, arguments, _ in kernel.launched] == [(a, 7), (b, 7)]
 
 
+def test_a_launch_has_its_constants_before_another_thread_may_use_it(monkeypatch):
+    monkeypatch.setattr(plan, "LAUNCHES_COMPILED", True)
+    kernel, seen = Kernel(), []
+    launch = plan.Launch(kernel, (1, 1, 1), FIRST=False, ROWS=4)
+
+    class Slow(Compiled):
+        def __getitem__(self, grid):  # meanwhile another thread looks
+            seen.append((launch.launch, list(launch.values)))
+            return super().__getitem__(grid)
+
+    monkeypatch.setitem(globals(), "Compiled", Slow)
+    for _ in range(2):
+        launch(torch.zeros(4), 7)
+    assert seen == [(None, [False, 4])]
+
+
 def test_launches_of_a_pass_are_kept_for_the_next_one_like_it(monkeypatch):
     x = torch.zeros(8)
 

@@ -113,8 +113,15 @@ def copy_weights(
 
 def copying(weights: Weights, into_packed: bool) -> Launch:
     H, D = weights.h_0.shape[0], weights.U.shape[1]
-    sizes = {"H": H, "Hp": padded(H), "D": D, "Dp": padded(D), "WIDTH": power_of_2(max(padded(H), padded(D)))}
-    return Launch(copy_weights, (SIDES, padded(H) // ROWS, 1), **sizes, PACK=into_packed, ROWS=ROWS)
+    sizes = {"H": H, "Hp": padded(H), "D": D, "Dp": padded(D)}
+    grid = SIDES, padded(H) // ROWS, 1
+    return Launch(copy_weights, grid, **sizes, PACK=into_packed, **tile(max(padded(H), padded(D))))
+
+
+def tile(columns: int) -> dict[str, int]:
+    """Of a program: up to 32 numbers a thread, more where a row has more than 2,048."""
+    width = power_of_2(columns)
+    return {"ROWS": ROWS, "WIDTH": width, "num_warps": min(16, max(4, ROWS * width // 1024))}
 
 
 @triton.jit(do_not_specialize=["M", "copies"])
@@ -144,8 +151,8 @@ def put_padded(x: Tensor, rows: Tensor, start: int, launches: Launches, place: i
     (copies, M, row), D = rows.shape, x.shape[1]
 
     def launch() -> Launch:
-        sizes = {"start": start, "row": row, "D": D, "Dp": padded(D), "ROWS": ROWS, "WIDTH": power_of_2(padded(D))}
-        return Launch(copy_columns, (parts_of(M, ROWS), 1, 1), **sizes)
+        sizes = {"start": start, "row": row, "D": D, "Dp": padded(D)}
+        return Launch(copy_columns, (parts_of(M, ROWS), 1, 1), **sizes, **tile(padded(D)))
 
     launches.of(("x", place), launch)(x, rows, M, copies)
 

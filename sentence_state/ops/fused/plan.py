@@ -109,8 +109,8 @@ class Launch:
                 if compiled is not None and kind:  # None: Triton's interpreter
                     self.known[kind] = compiled
                 return
-            self.launch = compiled[self.grid]
             self.values = [self.constants[name] for name in self.kernel.arg_names[len(arguments) :]]
+            self.launch = compiled[self.grid]  # at last: another thread may launch from now on
         self.launch(*arguments, *self.values)
 
 
