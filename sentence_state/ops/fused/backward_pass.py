@@ -178,8 +178,7 @@ def backward_of_group(
     sums = x.new_empty(B, tiling.tiles, 9, Hp, dtype=SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
     words, W_parts, c_0 = packed.words.t(), packed.W.unflatten(0, (dxi_parts, -1)), packed.c_0
-    shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
-    shared |= {"RAGGED": ragged}
+    shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
 
@@ -239,7 +238,7 @@ def backward_of_group(
     def constants_of(t: int) -> dict[str, int]:
         last = t == T - 1
         of_step = shared | {"dh_row": H, "FIRST": t == 0, "LAST": last, "DROP": dropping and not last}
-        of_step |= {"NEED_WORDS": options.need_words or not last}
+        of_step |= {"IN_PARTS": node.in_parts, "NEED_WORDS": options.need_words or not last}
         return of_step | {"NEED_SENTENCE": options.need_sentence or not last}
 
     def launch_step(t: int, with_x_term: bool) -> Launch:

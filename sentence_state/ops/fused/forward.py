@@ -28,7 +28,7 @@ def forward_step(
     P,  # (M, 8, Hp) products of the words, or (M, Hp) with U_f h alone where NEED_WORDS is off
     first,  # (3, 8, Hp) the same for h_0
     x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
-    Q,  # (B, 12, Hp) products of the sentence, the last two rows if IN_PARTS
+    Q,  # (B, 12, Hp) products of the sentence
     c_in,  # (M, Hp)
     c_0,  # (Hp,)
     cg_in,  # (B, Hp) float32
@@ -45,7 +45,6 @@ def forward_step(
     p_row: tl.constexpr,
     h_row: tl.constexpr,
     xi_row: tl.constexpr,
-    IN_PARTS: tl.constexpr,
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
     NEED_WORDS: tl.constexpr,

@@ -63,8 +63,7 @@ def forward(
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling = Tiling.of(N, Hp)
     dropping = drop_h is not None
-    shared = {"Hp": Hp, "IN_PARTS": node.in_parts, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2}
-    shared |= {"RAGGED": lengths is not None}
+    shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": lengths is not None}
 
     def launch_step(b: int, t: int, store_h: bool, with_words: bool, with_sentence: bool) -> Launch:
         last = t == T - 1
@@ -88,7 +87,8 @@ def forward(
 
     def launch_close(b: int, last: bool) -> Launch:
         grid, closing = (parts_of(Hp, CLOSING_UNITS), b, 1), tiling.closing(CLOSING_UNITS)
-        return Launch(close_step, grid, g_row=H, LAST=last, DROP=dropping and not last, **shared, **closing)
+        constants = {"g_row": H, "IN_PARTS": node.in_parts, "LAST": last, "DROP": dropping and not last}
+        return Launch(close_step, grid, **constants, **shared, **closing)
 
     for group in groups(B, N, Hp, options):
         rows = slice(group.start * N, group.stop * N)
