@@ -141,11 +141,10 @@ def test_groups_of_any_size_give_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("need_words", [False, True])
-@pytest.mark.parametrize(("memory", "together"), [("normal", 1), ("normal", 2), ("high", 1), ("high", 2), ("high", 3)])
-def test_any_number_of_steps_together_gives_the_same(monkeypatch, memory, together, need_words):
-    monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 2 * 3 * (together if memory == "normal" else 1))
-    monkeypatch.setattr(backward_pass, "CHUNK_STEPS", together)
-    assert_equal(random_case(2, 3, 4, 5, 5, "paper", True, True), FLOAT32, need_words, memory=memory)
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_any_number_of_steps_together_gives_the_same(monkeypatch, together, need_words):
+    monkeypatch.setattr(backward_pass, "CHUNK_ROWS", 2 * 3 * together)
+    assert_equal(random_case(2, 3, 4, 5, 5, "paper", True, True), FLOAT32, need_words)
 
 
 @pytest.mark.parametrize("memory", ["normal", "high"])
@@ -305,6 +304,21 @@ def test_a_second_derivative_is_refused_not_wrong():
         )
         with pytest.raises(RuntimeError, match='no second derivative; use backend="reference"'):
             sum(gradient.sum() for gradient in gradients if gradient is not None).backward()
+
+
+@pytest.mark.parametrize("need_words", [False, True])
+def test_a_graph_that_is_kept_gives_the_same_gradients_again(need_words):
+    """Though gradients of the kept products take their place."""
+    x, lengths, weights, num_steps, gates, dropout = random_case(2, 3, 4, 5, 3, "sharp", True, False)
+    x = x.float().requires_grad_()
+    weights = Weights(*(weight.detach().float().requires_grad_() for weight in weights))
+    state = recurrence(x, lengths, weights, num_steps, gates, dropout, need_words, True, "triton", "high")
+    loss = state.g.square().sum() + (state.h.square().sum() if need_words else 0)
+    kept, again, last = (
+        torch.autograd.grad(loss, [x, *weights], retain_graph=retain) for retain in (True, True, False)
+    )
+    assert all(map(torch.equal, kept, again))
+    assert all(map(torch.equal, kept, last))
 
 
 def test_operators_pass_pytorchs_own_check():

@@ -102,10 +102,14 @@ def parted(arguments: Sequence[Any]) -> tuple[Weights, Sequence[Any], Options]:
 def backward_kernel(
     dh: Tensor | None, dg: Tensor | None, dc_g: Tensor | None, x: Tensor, saved: list[Tensor], *arguments: Any
 ) -> list[Tensor]:
+    """Gradients of the products take their place, as in PyTorch's operator for cuDNN's LSTM: a copy is made only if the
+    graph is kept for another pass."""
     lengths, drop_h, drop_g, H, *rest, dtype = arguments
-    options = Options(*rest)
+    options, kept = Options(*rest), Saved(*saved)
+    if options.keep_products and torch._C._autograd._get_current_graph_task_keep_graph():
+        kept = kept._replace(products=kept.products.clone())  # retain_graph=True, or outside of a backward pass
     with torch.cuda.device_of(x):
-        return backward_pass.backward(dh, dg, dc_g, x, Saved(*saved), lengths, drop_h, drop_g, H, options, dtype)
+        return backward_pass.backward(dh, dg, dc_g, x, kept, lengths, drop_h, drop_g, H, options, dtype)
 
 
 def backward_fake(

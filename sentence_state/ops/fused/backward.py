@@ -52,9 +52,9 @@ def given_to_cells(dc, m, places, tile, tiles, units, inside, Hp):
 
 
 @triton.jit
-def put_gate(value, k, dP, m, units, inside, Hp):
-    """The gradient of word gate k."""
-    tl.store(dP + m[:, None] * (8 * Hp) + k * Hp + units[None, :], value, mask=inside)
+def put_gate(value, k, P, m, units, inside, Hp):
+    """The gradient of word gate k, in the place of its product."""
+    tl.store(P + m[:, None] * (8 * Hp) + k * Hp + units[None, :], value, mask=inside)
 
 
 @triton.jit
@@ -103,8 +103,7 @@ def node_gradient(
 
 @triton.jit(do_not_specialize=["N", "TILES", "shift"])
 def backward_step(
-    P,  # (M, 8, Hp) products of the words; (M, Hp) where NEED_WORDS is off
-    dP,  # their gradients; may be P itself
+    P,  # (M, 8, Hp) products of the words, then their gradients; (M, Hp) where NEED_WORDS is off
     first,  # (3, 8, Hp)
     x_term,  # (M, 8, Hp) U x, read if X_TERM; else it is in P
     Q,  # (B, 12, Hp) products of the sentence, the last two rows if IN_PARTS
@@ -232,19 +231,19 @@ def backward_step(
         D = tl.where(inside, dc_new + dh * o * (1 - t * t), 0.0) * over  # the gradient of the new cell, over the sum
         i, l, f, r, s = i * D, l * D, f * D, r * D, s * D
         d_i = i * (u - new_c) * squash_slope(a_i, SHARP, FAST)
-        put_gate(d_i, 0, dP, m, units, inside, Hp)
+        put_gate(d_i, 0, P, m, units, inside, Hp)
         d_l = l * (c_left - new_c) * squash_slope(a_l, SHARP, FAST)
-        put_gate(d_l, 1, dP, m, units, inside, Hp)
+        put_gate(d_l, 1, P, m, units, inside, Hp)
         d_f = f * (c - new_c) * squash_slope(a_f, SHARP, FAST)
-        put_gate(d_f, 2, dP, m, units, inside, Hp)
+        put_gate(d_f, 2, P, m, units, inside, Hp)
         d_r = r * (c_right - new_c) * squash_slope(a_r, SHARP, FAST)
-        put_gate(d_r, 3, dP, m, units, inside, Hp)
+        put_gate(d_r, 3, P, m, units, inside, Hp)
         d_s = s * (cg - new_c) * squash_slope(a_s, SHARP, FAST)
-        put_gate(d_s, 4, dP, m, units, inside, Hp)
+        put_gate(d_s, 4, P, m, units, inside, Hp)
         d_o = tl.where(inside, dh * t * o * (1 - o), 0.0)
-        put_gate(d_o, 5, dP, m, units, inside, Hp)
+        put_gate(d_o, 5, P, m, units, inside, Hp)
         d_u = i * (1 - u * u)
-        put_gate(d_u, 6, dP, m, units, inside, Hp)
+        put_gate(d_u, 6, P, m, units, inside, Hp)
         to_left = tl.where((rows > 0)[:, None], l, 0.0)
         to_right = tl.where((rows + 1 < n)[:, None], r, 0.0)
         to_own += f
@@ -266,7 +265,7 @@ def backward_step(
         tl.store(place_of_sums + 7 * Hp, tl.sum(dq, axis=0), mask=unit_in)
         if FIRST:
             tl.store(place_of_sums + 8 * Hp, tl.sum(to_own, axis=0), mask=unit_in)
-    tl.store(dP + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
+    tl.store(P + m[:, None] * p_row + (p_row - Hp) + units[None, :], dq, mask=inside)  # the last block is U_f h
     if not FIRST:
         nothing = tl.zeros([UNITS], tl.float32)
         to_own += of_right(to_left, nothing) + of_left(to_right, nothing)

@@ -19,6 +19,7 @@ from .packing import pad_columns, unpack
 from .plan import (
     BACKWARD_REGISTERS,
     FORWARD_REGISTERS,
+    MOST_PRODUCTS,
     UNITS,
     Beside,
     Launch,
@@ -34,7 +35,6 @@ from .plan import (
 )
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
-CHUNK_STEPS = 3  # and those of this many at least where all products are kept: their gradients are added up for x
 DXI_PARTS = 2  # a product for few words, which would leave much of the card empty, is parted into sums of this many
 ADD_BLOCK = 1024
 ADD_ROWS, ADD_UNITS = 128, 32  # of vectors, at once
@@ -85,18 +85,17 @@ def backward(
         rows = slice(group.start * N, group.stop * N)
         of_lengths, of_drops = of_group(group, rows, lengths, drops, x)
         dh_group = x.new_zeros(rows.stop - rows.start, H) if dh is None else dh[group].flatten(0, 1)
-        K, kept = options.kept_steps, options.kept_products
-        kept_products = s.products[kept * rows.start : kept * rows.stop].view(
-            kept, dh_group.shape[0], s.products.shape[1]
+        of_steps = (s.h, options.kept_steps), (s.c, options.kept_steps), (s.products, options.kept_products)
+        h, c, kept_products = (
+            of[kept * rows.start : kept * rows.stop].view(kept, dh_group.shape[0], of.shape[1]) for of, kept in of_steps
         )
-        h, c = (of[K * rows.start : K * rows.stop].view(K, dh_group.shape[0], of.shape[1]) for of in (s.h, s.c))
         backward_of_group(
             dh_group,
             dg[group],
             x[group],
             h,
             c.unbind(),
-            kept_products.unbind(),
+            kept_products,
             Q=s.Q[:, group].unbind(),
             dQ=dQ[:, group].unbind(),
             c_g=s.c_g[:, group].unbind(),
@@ -131,7 +130,7 @@ def backward_of_group(
     x: Tensor,
     h: Tensor,
     c: Sequence[Tensor],
-    kept_products: Sequence[Tensor],
+    kept_products: Tensor,
     Q: Sequence[Tensor],
     dQ: Sequence[Tensor],
     c_g: Sequence[Tensor],
@@ -162,13 +161,14 @@ def backward_of_group(
     ragged, dropping = lengths.dim() == 1, drops[0].dim() == 2
     new = blank(x, lengths if ragged else None)
     full_steps, keep = options.full_steps, options.keep
-    least = CHUNK_STEPS if kept_products else 1
-    chunk = 2 if keep == 2 else max(1, min(full_steps + 1, max(least, CHUNK_ROWS // M)))
-    x_rows = h[0, :, 3 * Hp :] if kept_products and len(h) else pad_columns(x.flatten(0, 1), launches, group)
+    kept = len(kept_products)
+    chunk = kept or (2 if keep == 2 else max(1, min(full_steps + 1, CHUNK_ROWS // M)))
+    x_rows = h[0, :, 3 * Hp :] if kept and len(h) else pad_columns(x.flatten(0, 1), launches, group)
     width = packed.words.shape[1]  # of a row [h_left, h, h_right, x]
     gates = 7 * Hp
-    P = (new if kept_products else x.new_empty)(chunk, M, BLOCKS * Hp)  # products, then their gradients
-    xi = x.new_empty(0 if kept_products else chunk, M, width)
+    most = max(1, MOST_PRODUCTS // (M * BLOCKS * Hp))  # steps in one product for the weights' gradient
+    P = kept_products if kept else x.new_empty(chunk, M, BLOCKS * Hp)  # products, then their gradients
+    xi = x.new_empty(0 if kept else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
     dxi_parts = DXI_PARTS if node.in_parts else 1
     dxi = x.new_empty(dxi_parts, M, 3 * Hp)
@@ -248,14 +248,13 @@ def backward_of_group(
     def launch_close(t: int) -> Launch:
         return Launch(close_gradient, (tiling.unit_blocks, B, 9), **constants_of(t), **tiling.closing(UNITS))
 
-    def step(t: int, product: Tensor, gradient: Tensor, x_term: Tensor | None = None) -> None:
-        """The kernel of step t: the word product in, its gradient out. x_term: where U x is not in the product."""
+    def step(t: int, product: Tensor, x_term: Tensor | None = None) -> None:
+        """The kernel of step t: the gradient takes the place of the word product. x_term: U x, where it is apart."""
         last = t == T - 1
         launch = launches.of((group, "step", t == 0, last), lambda: launch_step(t, x_term is not None))
         close = launches.of((group, "close", t == 0, last), lambda: launch_close(t))
         launch(
             product,
-            gradient,
             first,
             product if x_term is None else x_term,
             Q[t],
@@ -293,10 +292,10 @@ def backward_of_group(
             recompute(T - 2, 0, 1)
             advance(T - 2)
         h_before = state(T - 2)[0]
-        if kept_products:
+        if kept:
             h_before = h_before[:, Hp : 2 * Hp]
         product = torch.mm(h_before, packed.U_f.t())
-        step(T - 1, product, product)
+        step(T - 1, product)
         dxi.zero_()
         dxi[0, :, Hp : 2 * Hp] = torch.mm(product, packed.U_f)
         add_product(gradients.U_f, product.t(), h_before)
@@ -305,35 +304,35 @@ def backward_of_group(
     while top >= 0:  # steps top, top-1, .. low, each in its place of P; the state before step low was kept
         low = max(0, top - chunk + 1) if keep == 1 else max(0, top - (top - 1) % 2)
         begin, steps = max(low, 1), top - low + 1  # the first step has no product of words
-        if top >= begin and not kept_products:
+        if top >= begin and not kept:
             recompute(begin, begin - low, top - begin + 1 if keep == 1 else 1)
             if keep == 2 and steps == 2:
                 advance(low)
                 recompute(top, 1, 1)
         for t in range(top, begin - 1, -1):
             gradient = products[t - low]
-            step(t, kept_products[t] if kept_products else gradient, gradient)
+            step(t, gradient)
             torch.bmm(gradient.view(M, dxi_parts, -1).transpose(0, 1), W_parts, out=dxi)
             beside.join()
         if low == 0:
-            x_term = kept_products[0] if kept_products else products[0]
-            if not kept_products:
-                torch.mm(x_rows, packed.U.t(), out=x_term[:, :gates])
-            step(0, x_term, products[0], x_term)
+            if not kept:
+                torch.mm(x_rows, packed.U.t(), out=products[0][:, :gates])
+            step(0, products[0], x_term=products[0])
         launches.of((group, "add", top < full_steps), partial(launch_add, top < full_steps))(P, dP_sum, M, steps)
         if low == 0:
             beside.join()
             to_start(products[0])
             add_product(gradients.U, dP_sum.t(), x_rows)
             put_columns(d_x.view(M, D), torch.mm(dP_sum, packed.U)[:, :D])
-        if top >= begin:
-            rows = h[begin - 1 : top] if kept_products else xi[begin - low : steps]
-            of_steps = P[begin - low : steps].view(-1, BLOCKS * Hp)
-            add_product(gradients.W, of_steps.t(), rows.view(-1, width)[:, : 3 * Hp])
+        rows = h[begin - 1 : top] if kept else xi[begin - low : steps]
+        for some in range(0, len(rows), most):
+            of_steps = P[begin - low : steps][some : some + most].view(-1, BLOCKS * Hp)
+            of_rows = rows[some : some + most].view(-1, width)[:, : 3 * Hp]
+            add_product(gradients.W, of_steps.t(), of_rows)
         top = low - 1
     if full_steps < 0:  # a single step without words
         gradient = x.new_zeros(M, Hp)
-        step(0, gradient, gradient)
+        step(0, gradient)
         beside.join()
         to_start(F.pad(gradient, (7 * Hp, 0)))
         d_x.zero_()
