@@ -10,7 +10,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from sentence_state.ops.fused import crf
+from sentence_state.ops.fused import crf, few_words, lazy_adam
 from sentence_state.ops.fused.autograd import fused_recurrence
 
 from .test_fused import random_case
@@ -21,7 +21,7 @@ compiled: dict[tuple, str] = {}
 
 
 def describe(value):
-    return f"*{TYPES[value.dtype]}" if isinstance(value, torch.Tensor) else "i32"
+    return f"*{TYPES[value.dtype]}" if isinstance(value, torch.Tensor) else {int: "i32", float: "fp32"}[type(value)]
 
 
 def compile_instead(kernel, *args, grid, warmup, num_warps=4, **options):
@@ -56,10 +56,12 @@ def chain(shared):
 
 if __name__ == "__main__":
     JITFunction.run = compile_instead
+    few_words.WORD_PROGRAMS = range(1, 115)
     recurrence(torch.bfloat16, "sharp", True, "low")
     recurrence(torch.float32, "paper", False, "high")
     chain(shared=True)
     chain(shared=False)
+    lazy_adam.update_rows(*(torch.randn(5, 3) for _ in range(4)), torch.ones(()), (0.9, 0.999), 1e-8)
     names = sorted({key[0] for key in compiled})
     assert all(".target sm_90a" in code for code in compiled.values())
     print(len(compiled), "kernels:", *names)

@@ -9,7 +9,7 @@ import triton
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
-from sentence_state.ops.fused import plan
+from sentence_state.ops.fused import few_words, plan
 from sentence_state.ops.fused.autograd import fused_recurrence
 
 from .compile_kernels import HOPPER
@@ -87,12 +87,13 @@ if __name__ == "__main__":
     driver.set_active(Driver())
     JITFunction.run = look_up
     plan.GROUP_ROWS = (2 * 9, 9)  # of "normal" and "low"
+    few_words.WORD_PROGRAMS = range(1, 115)
     total, looked = 0, [0, 0, 0]
     for case in (
         ("high", "paper", False, torch.float32, 2),
         ("normal", "sharp", True, torch.float32, 2),
         ("low", "paper", True, torch.float32, 3),  # a group each: lengths begin at multiples of 16 bytes, and do not
-        ("high", "paper", True, torch.bfloat16, 2),  # with the node's own products
+        ("high", "paper", True, torch.bfloat16, 2),  # with the products of few words
     ):
         plan.LAUNCHES_COMPILED = False
         expected = {offset: launches(*case, offset) for offset in (0, 1)}

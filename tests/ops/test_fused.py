@@ -15,7 +15,7 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import autograd, backward_pass, forward_pass, node, plan
+from sentence_state.ops.fused import autograd, backward_pass, few_words, forward_pass, plan
 from sentence_state.ops.fused.backward import (
     add_steps,
     add_vectors,
@@ -23,10 +23,15 @@ from sentence_state.ops.fused.backward import (
     close_gradient,
     gather_neighbours,
 )
+from sentence_state.ops.fused.few_words import (
+    node_products,
+    node_products_gradient,
+    word_products,
+    word_products_gradient,
+)
 from sentence_state.ops.fused.first import begin, begin_gradient
 from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
-from sentence_state.ops.fused.node import node_products, node_products_gradient
 from sentence_state.ops.fused.packing import copy_columns, copy_weights
 from sentence_state.ops.recurrence import recurrence
 
@@ -117,10 +122,14 @@ def test_it_equals_the_reference_where_only_one_output_is_needed(num_steps, need
 
 
 @pytest.mark.parametrize(("memory", "gates", "need_words"), [("high", "paper", True), ("low", "sharp", False)])
-@pytest.mark.parametrize(("B", "N", "H", "num_steps"), [(16, 2, 3, 3), (2, 5, 66, 2), (2, 1, 5, 1)])
-def test_the_node_s_own_products_give_the_same(monkeypatch, memory, gates, need_words, B, N, H, num_steps):
+@pytest.mark.parametrize(("B", "N", "H", "num_steps"), [(16, 5, 3, 3), (2, 5, 66, 2), (2, 1, 5, 1)])
+@pytest.mark.parametrize("columns", [0, 64, 128])
+def test_products_of_few_words_give_the_same(monkeypatch, columns, memory, gates, need_words, B, N, H, num_steps):
     """On a card they are for 16-bit types, which the interpreter does not take."""
-    monkeypatch.setattr(node, "has_few_words", lambda x: True)
+    monkeypatch.setattr(few_words, "has_few_words", lambda x: True)
+    monkeypatch.setattr(few_words, "WORD_PROGRAMS", range(1, 100 if columns else 1))
+    monkeypatch.setattr(few_words, "GRADIENT_PROGRAMS", {columns: range(1, 100)} if columns else {})
+    monkeypatch.setattr(few_words, "ROWS_IN_PARTS", 10)
     assert_equal(random_case(B, N, 4, H, num_steps, gates, True, True), FLOAT32, need_words, memory=memory)
 
 
@@ -429,10 +438,10 @@ def test_launches_of_a_pass_are_kept_for_the_next_one_like_it(monkeypatch):
 
 
 LAUNCHED = [forward_step, close_step, backward_step, close_gradient, add_steps, add_vectors, gather_neighbours]
-NODE = [node_products, node_products_gradient]
+FEW = [node_products, node_products_gradient, word_products, word_products_gradient]
 
 
-@pytest.mark.parametrize("kernel", [*LAUNCHED, *NODE, begin, begin_gradient, copy_columns, copy_weights])
+@pytest.mark.parametrize("kernel", [*LAUNCHED, *FEW, begin, begin_gradient, copy_columns, copy_weights])
 def test_the_constants_of_a_kernel_stand_behind_its_arguments(kernel):
     """`Launch` relies on it."""
     constant = ["constexpr" in str(annotation) for annotation in kernel.fn.__annotations__.values()]
@@ -450,12 +459,12 @@ def compiled(module):
 
 
 def test_every_kernel_compiles_for_a_gpu():
-    assert compiled("compile_kernels")[1:3] == ["kernels:", "add_steps"]
+    assert compiled("compile_kernels")[1:3] == ["kernels:", "adam_of_row"]
 
 
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
-    assert compiled("launch_kernels") == ["225", "launches,", "looked", "up:", "89", "0", "16"]
+    assert compiled("launch_kernels") == ["235", "launches,", "looked", "up:", "91", "0", "16"]
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

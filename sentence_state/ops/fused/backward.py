@@ -112,8 +112,8 @@ def backward_step(
     cg_in,  # (B, Hp) float32, before the step
     cg_out,  # (B, Hp) float32, after it
     log_z,  # (B, Hp) float32
-    dxi,  # (M, 3, Hp) gradient of the next step's [h_left, h, h_right], if IN_PARTS two of them to be added up; in the
-    # last step (M, dh_row), that of h
+    dxi,  # (DXI_PARTS, M, 3, Hp) gradient of the next step's [h_left, h, h_right], in parts to be added up; in the last
+    # step (M, dh_row), that of h
     dc,  # (M + 2 tiles, Hp) what the next step gives to each cell within its tile, then what every tile gives to the
     # cell before it and to the one after it; not read in the last step
     dc_out,  # the same for this step; in the first step that is in the sums
@@ -134,6 +134,7 @@ def backward_step(
     NEED_WORDS: tl.constexpr,
     NEED_SENTENCE: tl.constexpr,
     IN_PARTS: tl.constexpr,
+    DXI_PARTS: tl.constexpr,
     X_TERM: tl.constexpr,
     SHARP: tl.constexpr,
     FAST: tl.constexpr,
@@ -201,7 +202,7 @@ def backward_step(
             of_mean = dgh + (b * 12 + 10 if IN_PARTS else b * 2 + 1) * Hp
             d_mean = sum_of_parts(of_mean, units, Hp, 2 if IN_PARTS else 1)[None, :]
             size = tl.num_programs(1) * N * (3 * Hp)
-            dh = from_neighbours(dxi, m, rows, n, units, inside, size, Hp, 2 if IN_PARTS else 1) + d_mean / n
+            dh = from_neighbours(dxi, m, rows, n, units, inside, size, Hp, DXI_PARTS) + d_mean / n
             dc_new = given_to_cells(dc, m, dc + ends, tile, tiles, units, inside, Hp)
         if DROP:
             dh *= tl.load(drop_h + m[:, None] * Hp + units[None, :], mask=inside, other=0.0).to(tl.float32)

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .backward import add_steps, add_vectors, backward_step, close_gradient, gather_neighbours
+from .few_words import Node, gradient_parts, multiply_gradient
 from .first import start_gradient, start_programs
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, put_columns
-from .node import Node
 from .packing import pad_columns, unpack
 from .plan import (
     BACKWARD_REGISTERS,
@@ -35,7 +35,6 @@ from .plan import (
 )
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
-DXI_PARTS = 2  # a product for few words, which would leave much of the card empty, is parted into sums of this many
 ADD_BLOCK = 1024
 ADD_ROWS, ADD_UNITS = 128, 32  # of vectors, at once
 SUMS_TYPE = {torch.bfloat16: torch.bfloat16}  # of four words' gradients, which have no more digits than that themselves
@@ -170,14 +169,14 @@ def backward_of_group(
     P = kept_products if kept else x.new_empty(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
-    dxi_parts = DXI_PARTS if node.in_parts else 1
+    dxi_parts = gradient_parts(M, Hp) if node.in_parts else 1
     dxi = x.new_empty(dxi_parts, M, 3 * Hp)
     dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()
     tiling = Tiling.of(N, Hp)
     sums = x.new_empty(B, tiling.tiles, 9, Hp, dtype=SUMS_TYPE.get(x.dtype, torch.float32))
     dc = x.new_empty(2, M + 2 * B * tiling.tiles, Hp).unbind()
-    words, W_parts, c_0 = packed.words.t(), packed.W.unflatten(0, (dxi_parts, -1)), packed.c_0
+    words, c_0 = packed.words.t(), packed.c_0
     shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": ragged}
 
     h_again, c_again = new(keep - 1, M, Hp), x.new_empty(keep - 1, M, Hp)  # of a step that was not kept
@@ -242,8 +241,8 @@ def backward_of_group(
         return of_step | {"NEED_SENTENCE": options.need_sentence or not last}
 
     def launch_step(t: int, with_x_term: bool) -> Launch:
-        shape = tiling.launch(x, BACKWARD_REGISTERS)
-        return Launch(backward_step, tiling.grid(B), X_TERM=with_x_term, **constants_of(t), **shape)
+        shape = tiling.launch(x, BACKWARD_REGISTERS) | {"DXI_PARTS": dxi_parts, "X_TERM": with_x_term}
+        return Launch(backward_step, tiling.grid(B), **constants_of(t), **shape)
 
     def launch_close(t: int) -> Launch:
         return Launch(close_gradient, (tiling.unit_blocks, B, 9), **constants_of(t), **tiling.closing(UNITS))
@@ -311,13 +310,16 @@ def backward_of_group(
                 recompute(top, 1, 1)
         for t in range(top, begin - 1, -1):
             gradient = products[t - low]
-            step(t, gradient)
-            torch.bmm(gradient.view(M, dxi_parts, -1).transpose(0, 1), W_parts, out=dxi)
+            step(t, gradient, products[0] if kept and node.in_parts else None)
+            if node.in_parts:
+                multiply_gradient(gradient, packed, dxi, launches)
+            else:
+                torch.mm(gradient, packed.W, out=dxi[0])
             beside.join()
         if low == 0:
             if not kept:
                 torch.mm(x_rows, packed.U.t(), out=products[0][:, :gates])
-            step(0, products[0], x_term=products[0])
+            step(0, products[0], products[0])
         launches.of((group, "add", top < full_steps), partial(launch_add, top < full_steps))(P, dP_sum, M, steps)
         if low == 0:
             beside.join()

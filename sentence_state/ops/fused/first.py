@@ -100,17 +100,16 @@ def begin_gradient(
     tl.store(d_h_0 + tl.program_id(0) * Hp + units, given, mask=unit_in)
 
 
-def start(packed: Packed, gh: Tensor, c_g: Tensor, launches: Launches) -> Tensor:
-    """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step; returns W h_0 of the three sides."""
+def start(packed: Packed, first: Tensor, gh: Tensor, c_g: Tensor, launches: Launches) -> None:
+    """Fills gh (B, 2 Hp) and c_g (B, Hp) with the state before the first step, first (3, 8 Hp) with W h_0 of the three
+    sides."""
     Hp, width = packed.vectors.shape[1], packed.words.shape[1]
-    first = packed.words.new_empty(3, BLOCKS * Hp)
 
     def launch() -> Launch:
         programs = max(BLOCKS * Hp // ROWS, gh.shape[0])
         return Launch(begin, (programs, 1, 1), ROWS=ROWS, COLUMNS=power_of_2(Hp))
 
     launches.of("start", launch)(packed.words, packed.h_0, packed.c_0, first, gh, c_g, gh.shape[0], Hp, width)
-    return first
 
 
 def start_programs(Hp: int) -> int:

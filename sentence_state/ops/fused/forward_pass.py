@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ..equations import Weights
+from .few_words import Node, multiply_words
 from .first import start
 from .forward import close_step, forward_step
 from .layout import BLOCKS, PARTS, padded
-from .node import Node
 from .packing import pack, pad_columns, put_padded
 from .plan import (
     FORWARD_REGISTERS,
@@ -59,10 +59,13 @@ def forward(
     gh = x.new_empty(T, B, 2 * Hp)
     node = Node(x, packed.sentence, packed.b, launches)
     Q, log_z = x.new_empty(T, B, PARTS * Hp), torch.empty_like(c_g[1:])
-    first = start(packed, gh[0], c_g[0], launches)
+    first = x.new_empty(3, BLOCKS * Hp)
+    with beside():
+        start(packed, first, gh[0], c_g[0], launches)
     drops = rows_of_dropout(drop_h, Hp, x), rows_of_dropout(drop_g, Hp, x)
     tiling = Tiling.of(N, Hp)
     dropping = drop_h is not None
+    x_in_products = options.keep_products and not node.in_parts
     shared = {"Hp": Hp, "SHARP": options.sharp, "FAST": x.dtype.itemsize == 2, "RAGGED": lengths is not None}
 
     def launch_step(b: int, t: int, store_h: bool, with_words: bool, with_sentence: bool) -> Launch:
@@ -79,7 +82,7 @@ def forward(
             NEED_SENTENCE=with_sentence,
             STORE_H=last or store_h,
             STORE_XI=not last,
-            X_TERM=t == 0 or not options.keep_products,
+            X_TERM=t == 0 or not x_in_products,
             DROP=dropping and not last,
             **shared,
             **tiling.launch(x, FORWARD_REGISTERS),
@@ -104,12 +107,10 @@ def forward(
         with beside():
             node.products(gh_steps[0], Q_steps[0])
         x_rows = x[group].flatten(0, 1)
-        if options.keep_products:
-            xi_steps, W = list(h_steps.unbind()), packed.words.t()
-        else:
-            xi_steps, W = [blank(x, lengths)(m, 3 * Hp)] * (T - 1), packed.W.t()
+        W = packed.words.t() if x_in_products else packed.W.t()
+        xi_steps = list(h_steps.unbind()) if options.keep_products else [blank(x, lengths)(m, 3 * Hp)] * (T - 1)
         if options.keep_products and K:
-            put_padded(x_rows, h_steps, 3 * Hp, launches, group.start)
+            put_padded(x_rows, h_steps if x_in_products else h_steps[:1], 3 * Hp, launches, group.start)
             x_rows = xi_steps[0][:, 3 * Hp :]
         else:
             x_rows = pad_columns(x_rows, launches, group.start)
@@ -125,7 +126,9 @@ def forward(
             product = x_term  # not read in the first step
             if t and with_words:
                 product = products[t if options.keep_products else 1]
-                if split:
+                if node.in_parts:
+                    multiply_words(xi_steps[t - 1], packed, product, launches)
+                elif split:
                     with beside():
                         torch.mm(xi_steps[t - 1][:, Hp : 2 * Hp], U_f, out=product[:, gates:])
                     torch.mm(xi_steps[t - 1], W[:, :gates], out=product[:, :gates])
