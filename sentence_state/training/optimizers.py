@@ -1,4 +1,4 @@
-"""Adam for everything, with a learning rate of its own for the word vectors; gradients clipped together."""
+"""Adam for everything, apart for the word vectors, with a learning rate of their own; gradients clipped together."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, SparseAdam
 
 from ..models import Model
+from ..ops.recurrence import TRITON_IS_INSTALLED
 from .config import TrainingConfig
 
 
@@ -35,18 +36,30 @@ class LazyAdam(Optimizer):
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         state["step"] += 1
         beta1, beta2 = group["betas"]
-        touched = (gradient != 0).any(dim=1, keepdim=True).to(parameter.dtype)  # (rows, 1)
-        mean = state["exp_avg"].lerp_(gradient, touched * (1 - beta1))
-        square = state["exp_avg_sq"].lerp_(gradient.square(), touched * (1 - beta2))
         unbiased1, unbiased2 = (
             -torch.expm1(state["step"] * math.log(beta)) for beta in (beta1, beta2)
         )  # 1 - beta^step
         size = group["lr"] * unbiased2.sqrt() / unbiased1
+        of_rows = parameter, gradient, state["exp_avg"], state["exp_avg_sq"]
+        if can_fuse(*of_rows):
+            from ..ops.fused.lazy_adam import update_rows  # here, so that Triton is needed only where it can run
+
+            update_rows(*of_rows, size, group["betas"], group["eps"])
+            return
+        touched = (gradient != 0).any(dim=1, keepdim=True).to(parameter.dtype)  # (rows, 1)
+        mean = state["exp_avg"].lerp_(gradient, touched * (1 - beta1))
+        square = state["exp_avg_sq"].lerp_(gradient.square(), touched * (1 - beta2))
         parameter.addcmul_(mean / (square.sqrt() + group["eps"]), touched * -size)
 
 
+def can_fuse(*matrices: Tensor) -> bool:
+    """Whether one kernel can do it."""
+    fits = all(matrix.is_cuda and matrix.dtype == torch.float32 and matrix.is_contiguous() for matrix in matrices)
+    return fits and TRITON_IS_INSTALLED
+
+
 def make_optimizers(model: Model, config: TrainingConfig, capturable: bool = False) -> list[Optimizer]:
-    """One, or two where the word vectors have sparse gradients. Every group keeps its share of the rate in `factor`.
+    """One for the word vectors, one for all other weights. Every group keeps its share of the rate in `factor`.
 
     capturable: for CUDA graphs; learning rates are tensors, and nothing is sparse.
     """
@@ -60,15 +73,15 @@ def make_optimizers(model: Model, config: TrainingConfig, capturable: bool = Fal
         {"params": vectors, "factor": 1.0},
     ]
     of_words = {"params": words, "factor": config.word_rate}
-    if not config.lazy_words:
-        groups.append(of_words)
-    groups = [group for group in groups if group["params"]]
     for group in [*groups, of_words]:
         group["lr"] = config.learning_rate
         if capturable:
             group["lr"] = torch.tensor(config.learning_rate, device=next(model.parameters()).device)
-    optimizers: list[Optimizer] = [Adam(groups, fused=True, capturable=capturable)]
-    if config.lazy_words and words:
+    groups = [group for group in groups if group["params"]]
+    optimizers: list[Optimizer] = [Adam(groups, fused=True, capturable=capturable)] if groups else []
+    if words and not config.lazy_words:
+        optimizers.append(Adam([of_words], fused=True, capturable=capturable))
+    elif words:
         optimizers.append(LazyAdam([of_words]) if capturable else SparseAdam([of_words]))
     return optimizers
 

@@ -15,7 +15,7 @@ from ..data.batching import Batch, Batches
 from ..data.streaming import StreamedBatches
 from .config import TrainingConfig
 from .faults import is_out_of_memory
-from .graphs import CapturedSteps
+from .graphs import CapturedSteps, side_by_side
 from .optimizers import clip_gradients, make_optimizers
 from .parallel import ParallelModel
 from .state import TrainingError, TrainingState
@@ -61,9 +61,8 @@ class Step:
         if self.config.on_nan == "skip" and not self.is_number(loss, norm):
             self.skip()
             return torch.zeros_like(loss)
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        side_by_side([optimizer.step for optimizer in self.optimizers], self.device)
+        self.forget_gradients()
         return loss + 0 * norm  # a gradient that is no number shows at once, not in the next batch
 
     def gradients(self, batch: Batch) -> Tensor:

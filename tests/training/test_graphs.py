@@ -219,6 +219,25 @@ def test_lazy_adam_equals_sparse_adam():
         torch.testing.assert_close(weights[0], weights[1], rtol=1e-6, atol=1e-9)  # steps are counted in float32
 
 
+def test_rows_with_a_gradient_are_updated_by_one_kernel():
+    """In Triton's interpreter, or on a card."""
+    lazy_adam = pytest.importorskip("sentence_state.ops.fused.lazy_adam")
+    rng, device = np.random.default_rng(0), "cuda" if torch.cuda.is_available() else "cpu"
+    weights, mean, square = (torch.tensor(rng.normal(size=(5, 3))).float().abs() for _ in range(3))
+    gradient = torch.tensor(rng.normal(size=(5, 3))).float()
+    gradient[[0, 3]] = 0
+    gradient[4, :2] = 0
+    gradient[2, 1] = torch.nan
+    size, betas, least = torch.tensor(0.01), (0.9, 0.999), 1e-8
+    found = [tensor.to(device, copy=True) for tensor in (weights, gradient, mean, square)]
+    lazy_adam.update_rows(*found, size.to(device), betas, least)
+    new_mean, new_square = mean.lerp(gradient, 0.1), square.lerp(gradient.square(), 0.001)
+    wanted = weights - size * new_mean / (new_square.sqrt() + least), gradient, new_mean, new_square
+    for old, new, one in zip((weights, gradient, mean, square), wanted, found, strict=True):
+        torch.testing.assert_close(one.cpu()[[1, 2, 4]], new[[1, 2, 4]], equal_nan=True)
+        assert torch.equal(one.cpu()[[0, 3]], old[[0, 3]])
+
+
 # ---- on a card ----------------------------------------------------------------------------------
 
 
