@@ -55,7 +55,8 @@ class Saved(NamedTuple):
     first: Tensor  # (3, 8 Hp)
     h: Tensor  # (kept steps M, Hp): for every group the steps that are kept; with products rows [h_left, h, h_right, x]
     c: Tensor  # (kept steps M, Hp)
-    products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi + U x of each full step
+    products: Tensor  # (kept products M, 8 Hp): for every group of sentences U x, then W xi of each full step, with U x
+    # but for few words
     c_g: Tensor  # (T+1, B, Hp) float32
     gh: Tensor  # (T, B, 2 Hp): before every step
     Q: Tensor  # (T, B, 12 Hp): the last two rows where there are few words
