@@ -122,22 +122,6 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def side_by_side(calls: Sequence[Callable[[], object]], device: torch.device) -> None:
-    """At once in a graph, for each of them alone may leave much of the card empty; one after another elsewhere."""
-    if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
-        for call in calls:
-            call()
-        return
-    current = torch.cuda.current_stream(device)
-    streams = [torch.cuda.Stream(device) for _ in calls]
-    for stream, call in zip(streams, calls, strict=True):
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            call()
-    for stream in streams:
-        current.wait_stream(stream)
-
-
 class CapturedSteps:
     """step(batch on the device) -> loss, called with batches on the CPU: captured where that can be done.
 

@@ -13,9 +13,10 @@ from torch.optim import Optimizer
 
 from ..data.batching import Batch, Batches
 from ..data.streaming import StreamedBatches
+from ..ops.streams import Beside
 from .config import TrainingConfig
 from .faults import is_out_of_memory
-from .graphs import CapturedSteps, side_by_side
+from .graphs import CapturedSteps
 from .optimizers import clip_gradients, make_optimizers
 from .parallel import ParallelModel
 from .state import TrainingError, TrainingState
@@ -61,9 +62,20 @@ class Step:
         if self.config.on_nan == "skip" and not self.is_number(loss, norm):
             self.skip()
             return torch.zeros_like(loss)
-        side_by_side([optimizer.step for optimizer in self.optimizers], self.device)
+        self.step_optimizers()
         self.forget_gradients()
         return loss + 0 * norm  # a gradient that is no number shows at once, not in the next batch
+
+    def step_optimizers(self) -> None:
+        """Side by side in a graph, for each of them alone leaves much of the card empty."""
+        beside = Beside(self.device)
+        *others, last = self.optimizers
+        for optimizer in others:
+            with beside():
+                optimizer.step()
+        last.step()
+        if others:
+            beside.join()
 
     def gradients(self, batch: Batch) -> Tensor:
         """The gradient of the mean loss over a batch. The first batch that does not fit into memory is halved, and all

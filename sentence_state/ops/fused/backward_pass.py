@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..streams import Beside
 from .backward import add_steps, add_vectors, backward_step, close_gradient, gather_neighbours
 from .few_words import Node, gradient_parts, multiply_gradient
 from .first import start_gradient, start_programs
@@ -21,7 +22,6 @@ from .plan import (
     FORWARD_REGISTERS,
     MOST_PRODUCTS,
     UNITS,
-    Beside,
     Launch,
     Launches,
     Options,
@@ -68,7 +68,7 @@ def backward(
         torch.empty_like(packed.sentence),
         torch.empty_like(packed.vectors, dtype=torch.float32),
     )
-    node, beside = Node(x, packed.sentence, packed.b, launches), Beside(x)
+    node, beside = Node(x, packed.sentence, packed.b, launches), Beside(x.device)
     with beside():
         gradients.words.zero_()
     d_c_g = torch.zeros_like(s.c_g[0])

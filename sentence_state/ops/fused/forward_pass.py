@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..equations import Weights
+from ..streams import Beside
 from .few_words import Node, multiply_words
 from .first import start
 from .forward import close_step, forward_step
@@ -17,7 +18,6 @@ from .layout import BLOCKS, PARTS, padded
 from .packing import pack, pad_columns, put_padded
 from .plan import (
     FORWARD_REGISTERS,
-    Beside,
     Launch,
     Launches,
     Options,
@@ -49,7 +49,7 @@ def forward(
     H, M, T, keep, K = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     launches = Launches.like(("forward", x.shape, H, options), x.device, (x, *weights, lengths, drop_h, drop_g))
-    packed, beside = pack(weights, x.dtype, launches), Beside(x)
+    packed, beside = pack(weights, x.dtype, launches), Beside(x.device)
     words = blank(x, lengths)(M if options.need_words else 0, H)
     g, c_g_last = (x.new_empty(B if options.need_sentence else 0, H) for _ in range(2))
     width = packed.words.shape[1] if options.keep_products else Hp

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -156,26 +155,6 @@ def power_of_2(least: int) -> int:
 def parts_of(whole: int, size: int) -> int:
     """How many of this size, the last one perhaps in part."""
     return -(-whole // size)
-
-
-class Beside:
-    """Runs small products beside large ones while a graph is captured; in order otherwise, where launches cost more
-    than they would save."""
-
-    def __init__(self, x: Tensor) -> None:
-        capturing = x.is_cuda and torch.cuda.is_current_stream_capturing()
-        self.stream = torch.cuda.Stream() if capturing else None
-
-    def __call__(self) -> AbstractContextManager[object]:
-        if self.stream is None:
-            return nullcontext()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        return torch.cuda.stream(self.stream)
-
-    def join(self) -> None:
-        """Wait for them. There must have been some: a graph cannot wait for a stream that it has not met."""
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
 
 
 def rows_of_dropout(mask: Tensor | None, Hp: int, x: Tensor) -> Tensor:
