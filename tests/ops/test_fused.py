@@ -16,13 +16,7 @@ pytest.importorskip("triton")
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
 from sentence_state.ops.fused import autograd, backward_pass, few_words, forward_pass, plan
-from sentence_state.ops.fused.backward import (
-    add_steps,
-    add_vectors,
-    backward_step,
-    close_gradient,
-    gather_neighbours,
-)
+from sentence_state.ops.fused.backward import backward_step, close_gradient
 from sentence_state.ops.fused.few_words import (
     node_products,
     node_products_gradient,
@@ -32,7 +26,8 @@ from sentence_state.ops.fused.few_words import (
 from sentence_state.ops.fused.first import begin, begin_gradient
 from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
-from sentence_state.ops.fused.packing import copy_columns, copy_weights
+from sentence_state.ops.fused.packing import copy_columns, copy_weights, gather_neighbours
+from sentence_state.ops.fused.sums import add_steps, add_vectors
 from sentence_state.ops.recurrence import recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

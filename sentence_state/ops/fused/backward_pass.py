@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..streams import Beside
-from .backward import add_steps, add_vectors, backward_step, close_gradient, gather_neighbours
+from .backward import backward_step, close_gradient
 from .few_words import Node, gradient_parts, multiply_gradient
 from .first import start_gradient, start_programs
 from .forward import forward_step
 from .layout import BLOCKS, NODE_BLOCKS, VECTORS, Packed, put_columns
-from .packing import pad_columns, unpack
+from .packing import gather_neighbours, pad_columns, unpack
 from .plan import (
     BACKWARD_REGISTERS,
     FORWARD_REGISTERS,
@@ -33,6 +33,7 @@ from .plan import (
     parts_of,
     rows_of_dropout,
 )
+from .sums import add_steps, add_vectors
 
 CHUNK_ROWS = 8192  # products of several steps are joined up to about this many rows
 ADD_BLOCK = 1024

@@ -1,4 +1,5 @@
-"""Padding the weights, and cutting their gradients: one launch each, since many small copies would cost more."""
+"""Padding the weights, cutting their gradients, and rows of neighbours: a launch each, since many small copies would cost
+more."""
 
 from __future__ import annotations
 
@@ -143,6 +144,26 @@ def copy_columns(
     for _ in range(copies):
         tl.store(place, values, mask=(m < M) & (at < Dp))
         place += M.to(tl.int64) * row
+
+
+@triton.jit(do_not_specialize=["N", "B"])
+def gather_neighbours(h, xi, lengths, N, B, Hp, xi_row, RAGGED: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr):
+    """h (steps, M, Hp) -> the rows [h_left, h, h_right, ..] of xi (steps, M, xi_row), zero outside each sentence."""
+    tile, unit_block, place = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    n = N
+    if RAGGED:
+        n = tl.load(lengths + place % B).to(tl.int32)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    units = unit_block * UNITS + tl.arange(0, UNITS)
+    m = place.to(tl.int64) * N + rows
+    unit_in = (units < Hp)[None, :]
+    at = h + m[:, None] * Hp + units[None, :]
+    out = xi + m[:, None] * xi_row + units[None, :]
+    there = (rows < N)[:, None] & unit_in
+    inside = (rows < n)[:, None] & unit_in
+    tl.store(out, tl.load(at - Hp, mask=inside & (rows > 0)[:, None], other=0.0), mask=there)
+    tl.store(out + Hp, tl.load(at, mask=inside, other=0.0), mask=there)
+    tl.store(out + 2 * Hp, tl.load(at + Hp, mask=(rows + 1 < n)[:, None] & unit_in, other=0.0), mask=there)
 
 
 def put_padded(x: Tensor, rows: Tensor, start: int, launches: Launches, place: int) -> None:
