@@ -1,5 +1,4 @@
-"""Padding the weights, cutting their gradients, and rows of neighbours: a launch each, since many small copies would cost
-more."""
+"""Padding the weights, cutting their gradients, rows of neighbours: a launch each, for many small copies cost more."""
 
 from __future__ import annotations
 
