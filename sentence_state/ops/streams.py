@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 
 import torch
 
@@ -28,6 +30,13 @@ class Beside:
 
 
 def another_stream(device: torch.device) -> torch.cuda.Stream:
-    """PyTorch has 32 of them, which it gives in turn: the next one may be the one that is being captured."""
-    stream = torch.cuda.Stream(device)
-    return torch.cuda.Stream(device) if stream == torch.cuda.current_stream(device) else stream
+    """Than the one that is captured. Of few in all: PyTorch keeps 32 MiB for cuBLAS on every stream that met it."""
+    one, other = two_streams(device, threading.get_ident())
+    return other if one == torch.cuda.current_stream(device) else one
+
+
+@lru_cache(maxsize=64)
+def two_streams(device: torch.device, thread: int) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
+    """PyTorch has 32 of them, which it gives to everyone in turn, so that one of these may be captured. Threads that
+    capture at once must not share any."""
+    return torch.cuda.Stream(device), torch.cuda.Stream(device)
