@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .recurrence import TRITON_IS_INSTALLED
+from .recurrence import has_kernels
 
 MOST_FUSED_LABELS = 128  # K^2 potentials and the next K^2 must fit into the registers of one program
 FORBIDDEN = -1e30  # stands for -inf in a softmax: where all are forbidden, not NaN
@@ -29,9 +29,10 @@ class Chain(NamedTuple):
 
 
 def can_fuse(emission: Tensor) -> bool:
-    """Whether the kernels of ops/fused/crf.py take it: a CUDA tensor of 32 bits, not too many labels, and Triton."""
+    """Whether the kernels of ops/fused/crf.py take it: a CUDA tensor of 32 bits, not too many labels, on a card
+    that Triton compiles for."""
     fits = emission.dtype == torch.float32 and 0 < emission.shape[2] <= MOST_FUSED_LABELS and len(emission) > 0
-    return emission.is_cuda and fits and TRITON_IS_INSTALLED
+    return fits and has_kernels(emission)
 
 
 def sequence_score(chain: Chain, tags: Tensor, lengths: Tensor) -> Tensor:

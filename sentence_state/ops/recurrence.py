@@ -73,20 +73,31 @@ def recurrence(
     )
 
 
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether Triton is there, and the tensor on a card for which it compiles the kernels of `ops/fused`."""
+    if not (tensor.is_cuda and TRITON_IS_INSTALLED):
+        return False
+    from .fused.card import AMPERE, generation  # here, so that Triton is needed only where it can run
+
+    return bool(generation(tensor.device.index) >= AMPERE)
+
+
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
-    """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, and Triton;
-    nothing that is empty or transformed by torch.func."""
+    """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, on a card that
+    Triton compiles for; nothing that is empty or transformed by torch.func."""
     if backend == "reference" or (backend == "auto" and (not x.is_cuda or is_transformed())) or x.shape[0] == 0:
         return False
     H = len(weights.h_0)
     shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
     type_fits = x.dtype in (torch.float32, torch.bfloat16, torch.float16)
     if backend == "auto":
-        return shape_fits and type_fits and TRITON_IS_INSTALLED
+        return shape_fits and type_fits and has_kernels(x)
     if not x.is_cuda and "TRITON_INTERPRET" not in os.environ:
         raise RuntimeError(f'backend="triton" needs a CUDA tensor, got {x.device.type}; use backend="auto"')
     if not TRITON_IS_INSTALLED:
         raise RuntimeError('backend="triton" needs the package triton, which is not installed; use backend="auto"')
+    if x.is_cuda and not has_kernels(x):
+        raise RuntimeError('backend="triton" has kernels for NVIDIA\'s cards since Ampere; use backend="auto"')
     if not shape_fits:
         raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
     if is_transformed():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, SparseAdam
 
 from ..models import Model
-from ..ops.recurrence import TRITON_IS_INSTALLED
+from ..ops.recurrence import has_kernels
 from .config import TrainingConfig
 
 
@@ -54,8 +54,7 @@ class LazyAdam(Optimizer):
 
 def can_fuse(*matrices: Tensor) -> bool:
     """Whether one kernel can do it."""
-    fits = all(matrix.is_cuda and matrix.dtype == torch.float32 and matrix.is_contiguous() for matrix in matrices)
-    return fits and TRITON_IS_INSTALLED
+    return all(has_kernels(matrix) and matrix.dtype == torch.float32 and matrix.is_contiguous() for matrix in matrices)
 
 
 def make_optimizers(model: Model, config: TrainingConfig, capturable: bool = False) -> list[Optimizer]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ pytest.importorskip("triton")
 
 from sentence_state import SentenceStateLSTM
 from sentence_state.ops.equations import Weights
-from sentence_state.ops.fused import autograd, backward_pass, few_words, forward_pass, plan
+from sentence_state.ops.fused import autograd, backward_pass, card, few_words, forward_pass, plan
 from sentence_state.ops.fused.backward import backward_step, close_gradient
 from sentence_state.ops.fused.few_words import (
     node_products,
@@ -28,7 +29,7 @@ from sentence_state.ops.fused.forward import close_step, forward_step
 from sentence_state.ops.fused.layout import put_columns
 from sentence_state.ops.fused.packing import copy_columns, copy_weights, gather_neighbours
 from sentence_state.ops.fused.sums import add_steps, add_vectors
-from sentence_state.ops.recurrence import recurrence
+from sentence_state.ops.recurrence import can_fuse, recurrence
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # Each type with its tolerance, relative in the norm. Inputs and weights have few enough digits for all of them.
@@ -460,6 +461,37 @@ def test_every_kernel_compiles_for_a_gpu():
 @pytest.mark.skipif(not plan.LAUNCHES_COMPILED, reason="this Triton's kernels are looked up every time")
 def test_steps_launched_as_they_are_get_what_others_get():
     assert compiled("launch_kernels") == ["235", "launches,", "looked", "up:", "91", "0", "16"]
+
+
+class OnCard(NamedTuple):
+    """In place of a tensor on a card."""
+
+    device: torch.device = torch.device("cuda", 1)
+    dtype: torch.dtype = torch.bfloat16
+    shape: tuple[int, int, int] = (10, 24, 5)
+    is_cuda: bool = True
+
+
+@pytest.mark.parametrize(
+    ("capability", "hip", "fused", "own"),
+    [
+        ((7, 5), None, False, False),
+        ((8, 6), None, True, False),
+        ((9, 0), None, True, True),
+        ((9, 4), "6", False, False),
+    ],
+)
+def test_cards_get_the_kernels_that_run_on_them(monkeypatch, capability, hip, fused, own):
+    monkeypatch.setattr(card, "GENERATIONS", {})
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda number: {1: capability}[number])
+    monkeypatch.setattr(torch.version, "hip", hip)
+    x, weights = OnCard(), random_case(1, 1, 5, 4, 1, "paper", False, False)[2]
+    assert can_fuse(x, weights, "auto") == fused
+    assert few_words.own_products(x.device) == own
+    assert few_words.gradient_parts(192, 304, x.device) == 2  # on cuBLAS, where they are not our own
+    if not fused:
+        with pytest.raises(RuntimeError, match=r"NVIDIA's cards since Ampere; use backend=.auto"):
+            can_fuse(x, weights, "triton")
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

@@ -170,7 +170,7 @@ def backward_of_group(
     P = kept_products if kept else x.new_empty(chunk, M, BLOCKS * Hp)  # products, then their gradients
     xi = x.new_empty(0 if kept else chunk, M, width)
     put_columns(xi, x_rows, 3 * Hp)
-    dxi_parts = gradient_parts(M, Hp) if node.in_parts else 1
+    dxi_parts = gradient_parts(M, Hp, x.device) if node.in_parts else 1
     dxi = x.new_empty(dxi_parts, M, 3 * Hp)
     dP_sum = x.new_empty(M, gates)  # over the steps: all of them read the same x
     products, h_steps = P.unbind(), h.unbind()

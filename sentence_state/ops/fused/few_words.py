@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .card import HOPPER, generation
 from .layout import NODE_BLOCKS, PARTS, Packed
 from .plan import Launch, Launches, parts_of
 
@@ -152,6 +153,12 @@ def word_products_gradient(
     tl.store(dxi + (part * M + m[:, None]) * (3 * Hp) + column[None, :], total, mask=inside)
 
 
+def own_products(device: torch.device) -> bool:
+    """Whether the words' are for this card: others than Hopper's have less shared memory, or other numbers of
+    multiprocessors."""
+    return device.type != "cuda" or generation(device.index) == HOPPER
+
+
 def tile_of_words(columns: int) -> dict[str, int]:
     return {"ROWS": WORD_ROWS, "COLUMNS": columns, "DEPTH": DEPTH, "num_warps": 4, "num_stages": STAGES[columns]}
 
@@ -164,7 +171,7 @@ def multiply_words(xi: Tensor, packed: Packed, P: Tensor, launches: Launches) ->
     def launch() -> Launch:
         return Launch(word_products, grid, row=row, width=width, Hp=Hp, **tile_of_words(WORD_COLUMNS))
 
-    if grid[0] * grid[1] in WORD_PROGRAMS:
+    if grid[0] * grid[1] in WORD_PROGRAMS and own_products(xi.device):
         launches.of(("words", M), launch)(xi, packed.words, P, M)
     else:
         torch.mm(xi[:, : 3 * Hp], packed.W.t(), out=P)
@@ -174,23 +181,25 @@ def gradient_grid(M: int, Hp: int, columns: int) -> tuple[int, int, int]:
     return parts_of(3 * Hp, columns), parts_of(M, WORD_ROWS), GRADIENT_PARTS
 
 
-def gradient_columns(M: int, Hp: int) -> int:
+def gradient_columns(M: int, Hp: int, device: torch.device) -> int:
     """Of a program of `word_products_gradient`; 0 where cuBLAS is faster."""
+    if not own_products(device):
+        return 0
     fitting = (
         columns for columns, number in GRADIENT_PROGRAMS.items() if prod(gradient_grid(M, Hp, columns)) in number
     )
     return next(fitting, 0)
 
 
-def gradient_parts(M: int, Hp: int) -> int:
+def gradient_parts(M: int, Hp: int, device: torch.device) -> int:
     """What `multiply_gradient` gives, to be added up: a product for few words would leave much of the card empty."""
-    return GRADIENT_PARTS if gradient_columns(M, Hp) or M <= ROWS_IN_PARTS else 1
+    return GRADIENT_PARTS if gradient_columns(M, Hp, device) or M <= ROWS_IN_PARTS else 1
 
 
 def multiply_gradient(dP: Tensor, packed: Packed, dxi: Tensor, launches: Launches) -> None:
     """dxi (parts, M, 3 Hp) = dP W, from dP (M, 8 Hp)."""
     (parts, M, _), width, Hp = dxi.shape, packed.words.shape[1], packed.vectors.shape[1]
-    columns = gradient_columns(M, Hp)
+    columns = gradient_columns(M, Hp, dP.device)
 
     def launch() -> Launch:
         grid = gradient_grid(M, Hp, columns)
