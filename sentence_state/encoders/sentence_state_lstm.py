@@ -51,7 +51,8 @@ class SentenceStateLSTM(Encoder):
     memory: what training keeps for the backward pass, which computes the rest again: "low", "normal" or "high" (on a
         GPU; elsewhere as "normal"); "auto": "high" while it keeps at most a quarter of the card's memory, else
         "normal".
-    backend: "triton" (fused kernels for a CUDA device, window 1, one node), "reference" (plain PyTorch), or "auto".
+    backend: "triton" (fused kernels: NVIDIA's cards since Ampere, window 1, one node), "reference" (plain PyTorch), or
+        "auto".
     """
 
     def __init__(
