@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import cast
 
 import torch
@@ -84,12 +85,23 @@ def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
     return x.gather(1, source[..., None].expand_as(x))
 
 
+@cache
+def has_lstm_of(dtype: torch.dtype) -> bool:
+    """Whether nn.LSTM under CPU autocast runs in `dtype` on this processor: without AVX-512 oneDNN has no such LSTM.
+    PyTorch asks oneDNN before autocast changes the type, and fails."""
+    if not torch.backends.mkldnn.is_available():
+        return True  # PyTorch's own
+    has = torch.ops.mkldnn
+    return bool(has._is_mkldnn_bf16_supported() if dtype == torch.bfloat16 else has._is_mkldnn_fp16_supported())
+
+
 class StandardLayer(nn.Module):
     """One layer of nn.LSTM in one or two directions: x (B, N, D), lengths (B,) -> h (B, N, H or 2H).
 
     Padding stands behind the words, so a forward pass never meets it before a word. Only the backward direction of a
     padded batch needs care: it reads every sentence reversed within its own length. No packing: that would bring the
-    lengths to the host at every call, which a CUDA graph forbids, and on the CPU it is slower.
+    lengths to the host at every call, which a CUDA graph forbids, and on the CPU it is slower. Where a processor has no
+    LSTM of autocast's type, float32 takes its place.
     """
 
     def __init__(
@@ -106,6 +118,11 @@ class StandardLayer(nn.Module):
         )
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.dtype != torch.float64:
+            low = torch.get_autocast_dtype("cpu")
+            if not has_lstm_of(low):
+                with torch.autocast("cpu", enabled=False):
+                    return self.forward(x.to(self.lstm.all_weights[0][0].dtype), lengths).to(low)
         if lengths is None or not self.lstm.bidirectional:
             return cast(Tensor, self.lstm(x)[0])
         if x.is_cuda:

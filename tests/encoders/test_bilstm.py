@@ -137,6 +137,24 @@ def test_standard_cell_equals_nn_lstm_in_outputs_and_gradients(encoder_class, nu
         torch.testing.assert_close(gradient, other, **FLOAT64)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("lengths", [LENGTHS, None], ids=["padded", "full"])
+def test_autocast_runs_in_float32_where_the_processor_has_no_lstm_of_its_type(monkeypatch, lengths, dtype):
+    monkeypatch.setattr("sentence_state.encoders.bilstm.has_lstm_of", lambda _: False)
+    encoder = BiLSTM(D, H, num_layers=2)
+    x = batch().float()
+    with torch.autocast("cpu", dtype=dtype):
+        words, sentence = encoder(x, lengths)
+        assert torch.is_autocast_enabled("cpu")
+    expected = encoder(x, lengths)
+    assert words.dtype == sentence.dtype == dtype
+    rounding = torch.finfo(dtype).eps  # of the first layer's outputs and of these
+    torch.testing.assert_close(words.float(), expected.words, rtol=rounding, atol=rounding)
+    torch.testing.assert_close(sentence.float(), expected.sentence, rtol=rounding, atol=rounding)
+    (words.sum() + sentence.sum()).backward()
+    assert all(parameter.grad.any() and parameter.grad.dtype == torch.float32 for parameter in encoder.parameters())
+
+
 def test_one_call_for_both_directions_as_on_a_gpu_equals_two_calls():
     layer = BiLSTM(D, H, dtype=torch.float64).layers[0]
     x = batch().requires_grad_()
