@@ -13,7 +13,7 @@ from sentence_state.runtime import RuntimeModel, new_session
 from sentence_state.serving.export.folder import check_close, compare, export_onnx
 from sentence_state.serving.export.graph import FLOAT, OPSET, Graph
 from sentence_state.serving.export.model import build
-from sentence_state.serving.export.products import Int8Products
+from sentence_state.serving.export.products import Int8Products, row_scales
 from sentence_state.serving.export.program import wrap
 
 from ..models.synthetic import corpus
@@ -130,18 +130,32 @@ def test_int8_is_close_and_does_not_depend_on_the_batch(options):
         assert exact["probabilities"] == pytest.approx(rounded["probabilities"], abs=0.02)
 
 
-def test_int8_products_are_those_of_rounded_states_and_weights():
+@pytest.mark.parametrize("width", [64, 63])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_int8_products_are_those_of_rounded_states_and_weights(width, sign):
     rng = np.random.default_rng(0)
-    states, weight = rng.uniform(-1, 1, (1, 5, 64)).astype(np.float32), rng.normal(size=(30, 64)).astype(np.float32)
+    states = rng.uniform(-1, 1, (1, 5, width)).astype(np.float32)
+    states[0, 0] = 1  # with the next line the largest sums of neighbours there are
+    weight = rng.normal(size=(30, width)).astype(np.float32)
+    weight[0] = sign
     op, products = Graph(), Int8Products()
-    x = op.input("x", FLOAT, [1, "words", 64])
+    x = op.input("x", FLOAT, [1, "words", width])
     graph = op.finish("product", {"y": (products.product(op, products.read(op, x), weight), FLOAT, [1, "words", 30])})
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
     found = new_session(model.SerializeToString(), "product.onnx", 1).run(None, {"x": states})[0]
-    scale = np.abs(weight).max(axis=1, keepdims=True) / 127  # of a row of weights
+    scale = row_scales(weight)[:, None]
     rounded = np.rint(127 * states) / 127 @ (np.rint(weight / scale) * scale).T
     np.testing.assert_allclose(found, rounded, rtol=1e-5, atol=1e-5)
-    assert np.abs(found - states @ weight.T).max() > 1e-3  # it is int8 indeed
+    assert 1e-3 < np.abs(found - states @ weight.T).max() < 0.01 * width  # it is int8 indeed, and near
+
+
+def test_rounded_int8_neighbours_fit_into_16_bits_with_any_states():
+    weight = np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32)
+    weight[0], weight[1], weight[2, 1::2] = 0, -1, 0  # nothing to scale; all of one sign; each alone in its pair
+    rounded = np.rint(weight / row_scales(weight)[:, None]).reshape(2000, -1, 2)
+    assert np.abs(rounded).max() == 127
+    assert 255 * rounded.clip(min=0).sum(axis=2).max() <= 2**15 - 1
+    assert 255 * rounded.clip(max=0).sum(axis=2).min() >= -(2**15)
 
 
 def test_parity_counts_what_differs(tmp_path):
