@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -49,4 +50,5 @@ def update_rows(
     rows, columns = weights.shape
     shares = 1 - betas[0], 1 - betas[1]
     sizes = {"columns": columns, "WIDTH": power_of_2(columns)}
-    adam_of_row[(rows,)](weights, gradient, mean, square, size, *shares, least, **sizes, num_warps=2)
+    with torch.cuda.device_of(weights):  # which need not be the current one
+        adam_of_row[(rows,)](weights, gradient, mean, square, size, *shares, least, **sizes, num_warps=2)
