@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from ..ops.equations import length_mask
+from ..ops.products import has_products_of
 from .encoding import Encoder, Encoding, check_choice, check_size
 
 
@@ -85,23 +85,14 @@ def reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
     return x.gather(1, source[..., None].expand_as(x))
 
 
-@cache
-def has_lstm_of(dtype: torch.dtype) -> bool:
-    """Whether nn.LSTM under CPU autocast runs in `dtype` on this processor: without AVX-512 oneDNN has no such LSTM.
-    PyTorch asks oneDNN before autocast changes the type, and fails."""
-    if not torch.backends.mkldnn.is_available():
-        return True  # PyTorch's own
-    has = torch.ops.mkldnn
-    return bool(has._is_mkldnn_bf16_supported() if dtype == torch.bfloat16 else has._is_mkldnn_fp16_supported())
-
-
 class StandardLayer(nn.Module):
     """One layer of nn.LSTM in one or two directions: x (B, N, D), lengths (B,) -> h (B, N, H or 2H).
 
     Padding stands behind the words, so a forward pass never meets it before a word. Only the backward direction of a
     padded batch needs care: it reads every sentence reversed within its own length. No packing: that would bring the
-    lengths to the host at every call, which a CUDA graph forbids, and on the CPU it is slower. Where a processor has no
-    LSTM of autocast's type, float32 takes its place.
+    lengths to the host at every call, which a CUDA graph forbids, and on the CPU it is slower. Where a processor
+    has no fast products of a 16-bit type, float32 takes its place; under autocast PyTorch would fail there, for it asks
+    oneDNN for an LSTM before the type is changed.
     """
 
     def __init__(
@@ -118,11 +109,13 @@ class StandardLayer(nn.Module):
         )
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and x.dtype != torch.float64:
-            low = torch.get_autocast_dtype("cpu")
-            if not has_lstm_of(low):
-                with torch.autocast("cpu", enabled=False):
-                    return self.forward(x.to(self.lstm.all_weights[0][0].dtype), lengths).to(low)
+        dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+        is_low = dtype.itemsize == 2 and x.dtype != torch.float64  # which autocast leaves as it is
+        if is_low and x.device.type == "cpu" and not has_products_of(dtype):
+            weights = {name: weight.float() for name, weight in self.named_parameters()}
+            with torch.autocast("cpu", enabled=False):
+                h: Tensor = torch.func.functional_call(self, weights, (x.float(), lengths))
+            return h.to(dtype)
         if lengths is None or not self.lstm.bidirectional:
             return cast(Tensor, self.lstm(x)[0])
         if x.is_cuda:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .products import linear
+
+HAS_PRODUCTS = torch.cpu._is_vnni_supported()  # fast ones; without VNNI they take up to 40 times as long as float32's
+
 
 class Int8Matrix:
     """A matrix (O, I) rounded to int8 with a scale for each row; in `ops.products.linear` it takes the place of W.
 
     What it meets is rounded to int8 with a scale for each of its rows too, so that a word's result does not depend on
-    the others. The matrix itself stays beside it for the one product of a first step that is done in float32.
+    the others. The matrix itself stays beside it for the one product of a first step that is done in float32. Where a
+    processor has no fast products of int8, float32 holds and multiplies the same whole numbers, as exactly: a sum of
+    1,040 products of 7 bits fits into its 24.
     """
 
     def __init__(self, weight: Tensor) -> None:
         self.weight = weight.detach()
         self.scale = self.weight.abs().amax(dim=1).clamp(min=1e-12) / 127  # (O,)
-        self.rounded = (self.weight / self.scale[:, None]).round().to(torch.int8).t().contiguous()  # (I, O)
+        self.rounded = (self.weight / self.scale[:, None]).round()  # (O, I)
+        if HAS_PRODUCTS:
+            self.rounded = self.rounded.to(torch.int8).t().contiguous()  # (I, O)
 
     @property
     def shape(self) -> torch.Size:
@@ -36,7 +44,11 @@ class Int8Matrix:
         """(..., I) -> (..., O), in float32."""
         rows = x.reshape(-1, x.shape[-1])
         scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1e-12) / 127
-        whole = torch._int_mm((rows / scale).round_().to(torch.int8), self.rounded)  # (rows, O), int32
-        y = whole.float().mul_(scale).mul_(self.scale)
+        whole = (rows / scale).round_()
+        if self.rounded.dtype == torch.int8:
+            y = torch._int_mm(whole.to(torch.int8), self.rounded).float()  # (rows, O)
+        else:
+            y = linear(whole, self.rounded)
+        y = y.mul_(scale).mul_(self.scale)
         y = y if b is None else y.add_(b)
         return y.view(*x.shape[:-1], len(self))

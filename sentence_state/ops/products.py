@@ -1,21 +1,24 @@
-"""x W^T + b in float32 on a CPU, by the faster of the two libraries that PyTorch brings.
+"""x W^T + b on a CPU, by the faster of the two libraries that PyTorch brings.
 
 PyTorch's own linear hands float32 to MKL. oneDNN multiplies the same matrices in 0.4 to 0.8 of the time on the AMD
 processors that were measured (0.8 at 240 x 900 x 2100, 0.4 at 10 x 300 x 2100), forward and backward, and needs no
-weights packed before.
+weights packed before. It has no products of 16-bit types for processors without AVX-512, and PyTorch's own take ten
+times as long as those of float32, to which such matrices are turned there.
 """
 
 from __future__ import annotations
 
 import platform
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from .int8 import Int8Matrix
+if TYPE_CHECKING:
+    from .int8 import Int8Matrix
 
 ONEDNN = (
     torch.backends.mkldnn.is_available()
@@ -26,10 +29,14 @@ ONEDNN = (
 
 def linear(x: Tensor, W: Tensor | Int8Matrix, b: Tensor | None = None) -> Tensor:
     """What F.linear computes: (..., I), (O, I), (O,) -> (..., O)."""
-    if isinstance(W, Int8Matrix):
+    if not isinstance(W, Tensor):
         return W.product(x, b)
     is_followed = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or is_transformed()
-    if is_followed or torch.is_autocast_enabled("cpu") or not (takes(x) and takes(W)):
+    if is_followed or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, W, b)
+    if x.device.type == "cpu" and x.dtype == W.dtype and not has_products_of(x.dtype):
+        return linear(x.float(), W.float(), None if b is None else b.float()).to(x.dtype)
+    if not (takes(x) and takes(W)):
         return F.linear(x, W, b)
     rows = x.reshape(-1, x.shape[-1])
     product = Product.apply if torch.is_grad_enabled() or is_dual(x) or is_dual(W) else Product.forward
@@ -41,6 +48,15 @@ def takes(tensor: Tensor) -> bool:
     is_plain = type(tensor) in (Tensor, nn.Parameter)
     is_float = tensor.device.type == "cpu" and tensor.dtype == torch.float32
     return ONEDNN and is_plain and is_float and tensor.numel() > 0
+
+
+@cache
+def has_products_of(dtype: torch.dtype) -> bool:
+    """Whether PyTorch's own products of this type are no slower than float32's: oneDNN's, where they are of 16 bits."""
+    if not ONEDNN or dtype not in (torch.bfloat16, torch.float16):
+        return True
+    has = torch.ops.mkldnn
+    return bool(has._is_mkldnn_bf16_supported() if dtype == torch.bfloat16 else has._is_mkldnn_fp16_supported())
 
 
 def is_transformed() -> bool:

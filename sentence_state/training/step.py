@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from ..data.batching import Batch, Batches
 from ..data.streaming import StreamedBatches
+from ..ops.products import has_products_of
 from ..ops.streams import Beside
 from .config import TrainingConfig
 from .faults import is_out_of_memory
@@ -40,6 +41,10 @@ class Step:
         self.optimizers: list[Optimizer] = make_optimizers(parallel.model, config, capturable)
         self.parameters = [parameter for parameter in parallel.model.parameters() if parameter.requires_grad]
         self.captured = CapturedSteps(self.update, self.parameters, device) if capturable else None
+        self.low = config.precision == "bfloat16"
+        if self.low and device.type == "cpu" and not has_products_of(torch.bfloat16):
+            self.low = False
+            say("this processor has no fast products of bfloat16: training in float32")
 
     def __call__(self, batch: Batch) -> Tensor:
         """The loss of this process's share, not waited for."""
@@ -109,7 +114,7 @@ class Step:
         return torch.stack(losses).sum() / self.processes.size
 
     def precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.low)
 
     def draw_anew(self) -> None:
         """Many processes draw other random numbers each, and in every step the same ones again after a restart."""

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -137,22 +139,26 @@ def test_standard_cell_equals_nn_lstm_in_outputs_and_gradients(encoder_class, nu
         torch.testing.assert_close(gradient, other, **FLOAT64)
 
 
+@pytest.mark.parametrize("autocast", [True, False])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("lengths", [LENGTHS, None], ids=["padded", "full"])
-def test_autocast_runs_in_float32_where_the_processor_has_no_lstm_of_its_type(monkeypatch, lengths, dtype):
-    monkeypatch.setattr("sentence_state.encoders.bilstm.has_lstm_of", lambda _: False)
-    encoder = BiLSTM(D, H, num_layers=2)
-    x = batch().float()
-    with torch.autocast("cpu", dtype=dtype):
-        words, sentence = encoder(x, lengths)
-        assert torch.is_autocast_enabled("cpu")
+def test_it_runs_in_float32_where_the_processor_has_no_fast_products_of_a_type(monkeypatch, lengths, dtype, autocast):
+    monkeypatch.setattr("sentence_state.encoders.bilstm.has_products_of", lambda dtype: dtype.itemsize > 2)
+    encoder, x = BiLSTM(D, H, num_layers=2), batch().to(dtype).float()
+    for parameter in encoder.parameters():
+        parameter.data = parameter.to(dtype).float()
+    own_type = torch.float32 if autocast else dtype
+    low = copy.deepcopy(encoder).to(own_type)
+    with torch.autocast("cpu", dtype=dtype, enabled=autocast):
+        words, sentence = low(x.to(own_type), lengths)
+        assert torch.is_autocast_enabled("cpu") == autocast
     expected = encoder(x, lengths)
     assert words.dtype == sentence.dtype == dtype
     rounding = torch.finfo(dtype).eps  # of the first layer's outputs and of these
     torch.testing.assert_close(words.float(), expected.words, rtol=rounding, atol=rounding)
     torch.testing.assert_close(sentence.float(), expected.sentence, rtol=rounding, atol=rounding)
     (words.sum() + sentence.sum()).backward()
-    assert all(parameter.grad.any() and parameter.grad.dtype == torch.float32 for parameter in encoder.parameters())
+    assert all(parameter.grad.any() and parameter.grad.dtype == own_type for parameter in low.parameters())
 
 
 def test_one_call_for_both_directions_as_on_a_gpu_equals_two_calls():

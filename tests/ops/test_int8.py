@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from sentence_state.ops import int8
 from sentence_state.ops.int8 import Int8Matrix
 from sentence_state.ops.products import linear
 
@@ -26,3 +27,16 @@ def test_rows_do_not_depend_on_one_another_and_zeros_stay_zeros():
     W, x = Int8Matrix(torch.randn(12, 8)), torch.randn(5, 8) * torch.tensor([1e-3, 1, 1e3, 0, 5])[:, None]
     torch.testing.assert_close(linear(x, W)[2:3], linear(x[2:3], W), rtol=0, atol=0)
     assert (linear(x, W)[3] == 0).all()
+
+
+def test_float32_in_the_place_of_int8_gives_the_same_to_the_bit(monkeypatch):
+    torch.manual_seed(0)
+    W, b, x = torch.randn(33, 900), torch.randn(33), torch.randn(26, 900)
+    W[0], x[0] = 1, 1  # the largest sum there is
+    found = []
+    for has_products in (True, False):
+        monkeypatch.setattr(int8, "HAS_PRODUCTS", has_products)
+        matrix = Int8Matrix(W)
+        assert matrix.rounded.dtype == (torch.int8 if has_products else torch.float32)
+        found.append(linear(x, matrix, b))
+    assert torch.equal(*found)

@@ -64,6 +64,21 @@ def test_autocast_and_other_types_stay_with_pytorch():
     close(linear(x.double(), W.double()), F.linear(x.double(), W.double()))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_types_without_fast_products_are_multiplied_in_float32(monkeypatch, dtype, bias):
+    monkeypatch.setattr(products, "has_products_of", lambda dtype: dtype.itemsize > 2)
+    inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in operands(2, 3, bias=bias)]
+    precise = [tensor.detach().float().requires_grad_() for tensor in inputs]
+    ours, theirs = linear(*inputs), F.linear(*precise)
+    assert ours.dtype == dtype
+    close(ours, theirs.to(dtype))
+    weight = torch.randn_like(theirs).to(dtype)
+    gradients = torch.autograd.grad(ours, inputs, weight)
+    for mine, other in zip(gradients, torch.autograd.grad(theirs, precise, weight.float()), strict=True):
+        close(mine, other.to(dtype))
+
+
 def test_without_onednn(monkeypatch):
     inputs = operands(2, 3)
     monkeypatch.setattr(products, "ONEDNN", False)

@@ -98,10 +98,20 @@ def test_pieces_of_a_batch_are_the_batch():
         assert torch.equal(torch.cat([getattr(part, name) for part in parts]), getattr(batch, name))
 
 
-def test_bfloat16_trains():
+def test_bfloat16_trains(monkeypatch):
+    monkeypatch.setattr("sentence_state.training.step.has_products_of", lambda dtype: True)
     _, result = train(JointModel, replace(QUICK, precision="bfloat16", epochs=4, patience=0))
     losses = [record["loss"] for record in result.history]
     assert losses[-1] < losses[0]
+
+
+def test_bfloat16_is_float32_on_a_processor_without_fast_products_of_it(monkeypatch):
+    monkeypatch.setattr("sentence_state.training.step.has_products_of", lambda dtype: False)
+    notes, config = [], replace(QUICK, epochs=1)
+    low, _ = train(config=replace(config, precision="bfloat16"), progress=lambda p: notes.append(p.note))
+    precise, _ = train(config=config)
+    assert_same_weights(low, precise)
+    assert notes[0] == "epoch 1: this processor has no fast products of bfloat16: training in float32"
 
 
 def test_consistency_trains_and_moves_the_weights_elsewhere():
