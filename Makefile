@@ -8,9 +8,9 @@ SECONDS ?= 600
 .PHONY: test fuzz lint types browser demo docs dist fuzz-server setup clean
 
 test: lint types browser  ## everything CI runs
-	$(BIN)/python -m pytest -n auto --maxprocesses 4  # side by side: on two cores 19 minutes instead of 29
+	$(BIN)/python -m pytest -n auto --maxprocesses 4  # side by side: two thirds of the time on two cores
 
-demo: setup  ## trains on the embedded sample, intents and slots, in about a minute
+demo: setup  ## trains on the embedded sample, intents and slots, in a minute or two
 	$(BIN)/sentence-state demo
 
 docs: setup  ## the pages of docs/, in site/
