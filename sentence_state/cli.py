@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 import tyro
 
+from . import __version__
 from .commands.flags import Command, Demo, Evaluate, Export, Predict, Reproduce, Serve, Train, Tune, UsageError
 
 WRONG, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -23,7 +25,23 @@ STYLE = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    command = tyro.cli(Command, prog="sentence-state", description=DESCRIPTION, args=arguments, config=STYLE)
+    write_any_text()
+    try:
+        return run(arguments)
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def run(arguments: Sequence[str]) -> int:
+    if arguments == ["--version"]:
+        print(f"sentence-state {__version__}")
+        return 0
+    try:
+        command = tyro.cli(Command, prog="sentence-state", description=DESCRIPTION, args=arguments, config=STYLE)
+    except SystemExit:
+        sys.stdout.flush()  # the help: a closed pipe is met here, not while Python shuts down
+        raise
     from torch import OutOfMemoryError  # here, since --help and wrong flags need none of it
 
     from .data import DataError
@@ -35,14 +53,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(str(error))
     except (OutOfMemoryError, MemoryError):
         return complain("there is not enough memory: try a smaller --batch-size, or in training --micro-batches")
-    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return INTERRUPTED
+
+
+def write_any_text() -> None:
+    """Files and pipes get UTF-8 on every system; a terminal shows what it can."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a notebook puts something else in its place
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8")
 
 
 def call(

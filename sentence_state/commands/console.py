@@ -72,6 +72,8 @@ class TrainingDisplay:
         self.bar.stop()
 
     def __call__(self, progress: Progress) -> None:
+        if progress.best_score is not None and not progress.record:
+            self.best = max(self.best, progress.best_score)  # a resumed run has one before its first epoch here
         if progress.note:
             self.bar.console.print(progress.note)
             return

@@ -62,11 +62,13 @@ def check(flags: Export, model: Model) -> None:
 
 def sentences(run: Path, model: Model) -> tuple[Sequence[Example], str]:
     """Up to 200 sentences that the run was developed on, where they still are; of the embedded sample otherwise."""
+    missing = ""
     try:
         paths = read_json(run / TRAINING)["data"]["dev"]["files"]
+        missing = f" ({paths[0]}, on which it was developed, could not be read here)"
         examples = read_as_trained(Evaluate(run, Path(paths[0])), model).examples
         if examples:
             return examples[:COMPARED], str(paths[0])
     except (DataError, OSError, LookupError, TypeError, ValueError):
         pass  # a model that was saved without a run, or whose data have gone
-    return read_sample().dev[:COMPARED], "the embedded sample"
+    return read_sample().dev[:COMPARED], f"the embedded sample{missing}"

@@ -61,6 +61,8 @@ class TrainingConfig:
         for name in ("patience", "clip", "l2", "word_rate", "consistency", "checkpoint_seconds", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be less than 2^63, got {self.seed}")
         for name in ("learning_rate", "decay"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
