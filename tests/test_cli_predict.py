@@ -13,6 +13,7 @@ from rich.console import Console
 from sentence_state.cli import main
 from sentence_state.commands import demo
 from sentence_state.commands.console import coloured
+from sentence_state.data import read_marked, tags_to_spans
 from sentence_state.models import Model
 
 from .command_line import TINY, start, write_files
@@ -122,6 +123,29 @@ def test_evaluate_equals_what_training_reported(folder, capsys):
 @pytest.mark.parametrize(("run", "file"), [("c", "reviews.csv"), ("j", "intents.txt")])
 def test_evaluate_reads_the_file_as_the_model_was_trained(capsys, run, file):
     assert f"{run} on {file}: " in said(capsys, "evaluate", run, file)
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_a_joint_model_is_measured_on_the_words_that_it_is_asked_about(folder, capsys, stream):
+    lines = ["play\tI'd love some [jazz](genre)!", "stop\tI don't love some [jazz](genre).", "ask\twhat's it like?"]
+    (folder / "spoken.txt").write_text("\n".join(lines * 20))
+    out = f"spoken{len(stream)}"
+    said(capsys, "train", "joint", "--train", "spoken.txt", "--out", out, *TINY, "--epochs", "9", *stream)
+    measured = json.loads(said(capsys, "evaluate", out, "spoken.txt", "--json"))["scores"]
+    model = Model.from_pretrained(out)
+    corpus = read_marked("spoken.txt", target_scheme="bioes")
+    answers = model.predict([example.text for example in corpus.examples])
+    right = [answer["label"] == example.label for answer, example in zip(answers, corpus.examples, strict=True)]
+    assert sum(right) / len(right) == measured["accuracy"]
+    assert {"I", "do", "n't", "'d", "'s", ".", "?"} <= set(model.vocabularies.words.words)
+    found = [[(span["start"], span["end"]) for span in answer["spans"]] for answer in answers]
+    marked = [spans_of(example) for example in corpus.examples]
+    assert (found == marked) == (measured["f1"] == 1)
+
+
+def spans_of(example):
+    spans = tags_to_spans(example.tags, "bioes")
+    return [(example.offsets[span.start][0], example.offsets[span.end - 1][1]) for span in spans]
 
 
 def test_evaluate_says_which_labels_the_model_does_not_know(folder, capsys):

@@ -37,7 +37,8 @@ def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
         plain = model.tag_scheme == "plain"
         target = "bioes" if plain else str(model.tag_scheme)
         return read_words(flags.file, flags.columns, "plain" if plain else None, target, flags.encoding)
-    return read_marked(flags.file, target_scheme=str(model.tag_scheme), encoding=flags.encoding)
+    scheme = str(model.tag_scheme)
+    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding)
 
 
 def unknown_labels(model: Model, examples: Sequence[Example]) -> list[str]:

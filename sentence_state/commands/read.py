@@ -87,16 +87,15 @@ def read_files(flags: TrainFlags) -> Material:
     notes = [note for corpus in corpora for note in corpus.description]
     if isinstance(flags, Joint):
         notes += describe_targets(corpora[0].examples, ("label", "tags"))
-    tokenizer = tokenizer_of(flags.table) if isinstance(flags, Classifier) else None
-    return Material(Splits(*(corpus.examples for corpus in corpora)), notes, tokenizer)
+    return Material(Splits(*(corpus.examples for corpus in corpora)), notes, tokenizer_of(flags))
 
 
 def read_file(flags: TrainFlags, path: Path, scheme: str | None) -> Corpus:
     if isinstance(flags, Classifier):
-        return read_labelled(path, flags.table, tokenizer_of(flags.table), flags.encoding)
+        return read_labelled(path, flags.table, tokenizer_of(flags), flags.encoding)
     if isinstance(flags, Tagger):
         return read_words(path, flags.columns, scheme, TARGET_SCHEME, flags.encoding)
-    return read_marked(path, target_scheme=TARGET_SCHEME, encoding=flags.encoding)
+    return read_marked(path, target_scheme=TARGET_SCHEME, tokenizer=tokenizer_of(flags), encoding=flags.encoding)
 
 
 def read_labelled(path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding: str | None) -> Corpus:
@@ -124,8 +123,11 @@ def read_words(path: Path, flags: ColumnFlags, scheme: str | None, target_scheme
     )
 
 
-def tokenizer_of(flags: TableFlags) -> Tokenizer:
-    return Tokenizer(whitespace=flags.tokenized, contractions=not flags.keep_contractions)
+def tokenizer_of(flags: TrainFlags) -> Tokenizer:
+    """It cuts the texts of the files, and later those that the model is asked about: it is saved with the model."""
+    if not isinstance(flags, Classifier):
+        return Tokenizer()
+    return Tokenizer(whitespace=flags.table.tokenized, contractions=not flags.table.keep_contractions)
 
 
 def tag_column_of(name: str | None) -> int | str:
@@ -176,8 +178,7 @@ def read_streamed(flags: TrainFlags) -> Material:
         refuse_unknown_labels(found.labels, str(source.train), others)
     if found.tags:
         notes += unknown_tags(found.tags, str(source.train), others)
-    tokenizer = tokenizer_of(flags.table) if isinstance(flags, Classifier) else None
-    return Material(Splits(train, others[0], others[1]), notes, tokenizer, scheme)
+    return Material(Splits(train, others[0], others[1]), notes, tokenizer_of(flags), scheme)
 
 
 def matching_files(path: Path) -> list[Path]:
@@ -200,7 +201,7 @@ def form_of(flags: TrainFlags, path: Path) -> tuple[Form, str | None]:
             path,
             text_column=table.text_column,
             label_column=table.label_column,
-            tokenizer=tokenizer_of(table),
+            tokenizer=tokenizer_of(flags),
             delimiter=delimiter_of(table.delimiter),
             encoding=flags.encoding,
             skip_empty=table.skip_empty,
@@ -217,7 +218,8 @@ def form_of(flags: TrainFlags, path: Path) -> tuple[Form, str | None]:
             broken=columns.broken_tags,
             encoding=flags.encoding,
         )
-    return marked_form(path, target_scheme=TARGET_SCHEME, encoding=flags.encoding), TARGET_SCHEME
+    form = marked_form(path, target_scheme=TARGET_SCHEME, tokenizer=tokenizer_of(flags), encoding=flags.encoding)
+    return form, TARGET_SCHEME
 
 
 def streamed_targets(flags: TrainFlags, found: Survey) -> dict[str, Counter[str]]:
@@ -271,11 +273,10 @@ def read_from_hub(flags: TrainFlags, name: str, targets: Sequence[str]) -> Mater
         configuration=configuration or None,
         text_column=table.text_column,
         label_column=table.label_column,
-        tokenizer=tokenizer_of(table),
+        tokenizer=tokenizer_of(flags),
         target_scheme=TARGET_SCHEME,
     )
-    tokenizer = tokenizer_of(table) if isinstance(flags, Classifier) else None
-    return describe_splits(f"{name} of the Hugging Face hub", splits, targets, tokenizer)
+    return describe_splits(f"{name} of the Hugging Face hub", splits, targets, tokenizer_of(flags))
 
 
 def describe_splits(name: str, splits: Splits, targets: Sequence[str], tokenizer: Tokenizer | None = None) -> Material:

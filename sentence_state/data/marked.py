@@ -16,13 +16,21 @@ from .text_files import TextFile, read_text
 from .tokenizer import Tokenizer
 
 SLOT = re.compile(r"\[([^][]*)\]\(([^()\s]+)\)")
-WORDS = Tokenizer(whitespace=True, contractions=False)
 
 
-def read_marked(path: str | PathLike[str], *, target_scheme: str = "bio", encoding: str | None = None) -> Corpus:
-    """One utterance a line: label, tab, words separated by spaces, with [words](slot) around every slot."""
+def read_marked(
+    path: str | PathLike[str],
+    *,
+    target_scheme: str = "bio",
+    tokenizer: Tokenizer | None = None,
+    encoding: str | None = None,
+) -> Corpus:
+    """One utterance a line: label, tab, text, with [words](slot) around every slot.
+
+    `tokenizer` cuts the text into words, as that of the model will do with what it is asked about.
+    """
     file = read_text(path, encoding)
-    examples = read_utterances(file, target_scheme)
+    examples = read_utterances(file, target_scheme, tokenizer or Tokenizer())
     if not examples:
         raise file.error("the file is empty", 1)
     labels = Counter(example.label for example in examples)
@@ -36,26 +44,26 @@ def read_sample(target_scheme: str = "bio") -> Splits:
     texts = {split: (folder / f"{split}.txt").read_text(encoding="utf-8") for split in ("train", "dev", "test")}
     return Splits(
         **{
-            split: read_utterances(TextFile(f"sample/{split}.txt", text, "UTF-8"), target_scheme)
+            split: read_utterances(TextFile(f"sample/{split}.txt", text, "UTF-8"), target_scheme, Tokenizer())
             for split, text in texts.items()
         }
     )
 
 
-def read_utterances(file: TextFile, target_scheme: str) -> list[Example]:
+def read_utterances(file: TextFile, target_scheme: str, tokenizer: Tokenizer) -> list[Example]:
     return [
-        read_utterance(file, line, number, target_scheme)
+        read_utterance(file, line, number, target_scheme, tokenizer)
         for number, line in enumerate(file.text.split("\n"), start=1)
         if line.strip()
     ]
 
 
-def read_utterance(file: TextFile, line: str, number: int, target_scheme: str) -> Example:
+def read_utterance(file: TextFile, line: str, number: int, target_scheme: str, tokenizer: Tokenizer) -> Example:
     label, tab, marked = line.partition("\t")
     if not tab or not label.strip():
         raise file.error(f'expected a label, a tab and an utterance, got "{line[:40]}"', number)
     text, slots = unmark(file, marked.strip(), number)
-    tokens = WORDS.tokenize(text)
+    tokens = tokenizer.tokenize(text)
     if not tokens:
         raise file.error("empty text", number)
     starts = {token.start: position for position, token in enumerate(tokens)}

@@ -165,10 +165,17 @@ def column_form(
     return form, "plain" if scheme == "plain" else target_scheme
 
 
-def marked_form(path: Path, *, target_scheme: str = "bioes", encoding: str | None = None) -> Form:
+def marked_form(
+    path: Path, *, target_scheme: str = "bioes", tokenizer: Tokenizer | None = None, encoding: str | None = None
+) -> Form:
     """A label, a tab and an utterance with its slots marked on every line."""
     first_lines(path, encoding)
-    return Form("slots marked inline", all_lines, lambda file: read_utterances(file, target_scheme), None, encoding)
+    words = tokenizer or Tokenizer()
+
+    def read_lines(file: TextFile) -> list[Example]:
+        return read_utterances(file, target_scheme, words)
+
+    return Form("slots marked inline", all_lines, read_lines, None, encoding)
 
 
 def first_lines(path: Path, encoding: str | None) -> TextFile:

@@ -5,6 +5,7 @@ import pytest
 from sentence_state.data.errors import DataError
 from sentence_state.data.marked import read_marked, read_sample
 from sentence_state.data.tag_schemes import tags_to_spans
+from sentence_state.data.tokenizer import Tokenizer
 
 
 def write(tmp_path, text):
@@ -32,7 +33,7 @@ def test_label_slots_and_offsets_are_read(tmp_path):
         ("fly\t  ", "2: empty text"),
         ("fly\tto [new york", '2: a slot is written [words](name), got "to [new york"'),
         ("fly\tto [new york] now", "2: a slot is written [words](name)"),
-        ("fly\tto [paris](to)?", '2: the slot "[paris](to)" must cover whole words'),
+        ("fly\tto [par](to)is", '2: the slot "[par](to)" must cover whole words'),
         ("fly\tto [](to) x", '2: the slot "[](to)" must cover whole words'),
     ],
 )
@@ -41,6 +42,20 @@ def test_bad_marks_are_refused_with_file_and_line(tmp_path, line, message):
     with pytest.raises(DataError) as error:
         read_marked(path)
     assert str(error.value).startswith(f"{path}:{message}")
+
+
+def test_punctuation_and_contractions_are_words_of_their_own(tmp_path):
+    path = write(tmp_path, "fly\tI don't fly to [paris](to), [today](date)!\n")
+    (fly,) = read_marked(path, target_scheme="bio").examples
+    assert fly.words == ["I", "do", "n't", "fly", "to", "paris", ",", "today", "!"]
+    assert fly.tags == [*["O"] * 5, "B-to", "O", "B-date", "O"]
+    assert [fly.text[start:end] for start, end in fly.offsets] == fly.words
+
+
+def test_the_tokenizer_can_be_chosen(tmp_path):
+    path = write(tmp_path, "fly\tI don't fly, [today](date)\n")
+    spaces = Tokenizer(whitespace=True, contractions=False)
+    assert read_marked(path, tokenizer=spaces).examples[0].words == ["I", "don't", "fly,", "today"]
 
 
 def test_an_empty_file_is_refused(tmp_path):

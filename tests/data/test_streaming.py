@@ -83,7 +83,7 @@ def test_conllu_and_marked_text_in_blocks(tmp_path):
     (tmp_path / "a.conllu").write_text(tree * 20)
     path = tmp_path / "a.conllu"
     assert_same(StreamedExamples([path], column_form(path)[0]), read_tagged(path))
-    (tmp_path / "a.txt").write_text("play\tplay some [jazz](genre)\nstop\tstop it\n" * 30)
+    (tmp_path / "a.txt").write_text("play\tI'd like some [jazz](genre)!\nstop\tdon't, stop it\n" * 30)
     streamed = StreamedExamples([tmp_path / "a.txt"], marked_form(tmp_path / "a.txt"))
     assert_same(streamed, read_marked(tmp_path / "a.txt", target_scheme="bioes"))
 
