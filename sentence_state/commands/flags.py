@@ -50,7 +50,7 @@ class Sources:
     data_dir: Folder = None
     """Where the set of --data is."""
     dev_fraction: Annotated[float, arg(metavar="X")] = 0.1
-    """Real of --train that becomes dev."""
+    """Share of --train that becomes dev."""
     embeddings: File = None
     """Word vectors: GloVe or word2vec as text, plain, .gz or .zip."""
 
