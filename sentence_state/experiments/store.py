@@ -13,7 +13,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -109,7 +109,7 @@ class Claim:
 
     def beat(self) -> None:
         while not self.over.wait(HEARTBEAT):
-            if self.path.exists():
+            with suppress(OSError):  # a shared folder may be away for a moment; the next beat may reach it
                 os.utime(self.path)
 
     def __enter__(self) -> Claim:

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -117,3 +118,23 @@ def test_a_claim_is_touched_while_it_is_held(tmp_path, monkeypatch):
                 break
             claim.over.wait(0.05)
         assert claim.path.stat().st_mtime > 0
+
+
+def test_a_claim_is_touched_again_after_the_folder_was_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "HEARTBEAT", 0.01)
+    touched, beats = os.utime, []
+
+    def utime(*arguments):
+        beats.append(arguments)
+        if len(beats) == 1:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        touched(*arguments)
+
+    monkeypatch.setattr(os, "utime", utime)
+    with Store(tmp_path).claim("a") as claim:
+        for _ in range(500):
+            if len(beats) > 1:
+                break
+            claim.over.wait(0.01)
+        assert claim.thread.is_alive()
+    assert len(beats) > 1
