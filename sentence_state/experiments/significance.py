@@ -21,12 +21,13 @@ Strata = Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def t_test(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Two-sided p of Welch's t-test; None for fewer than two scores, or where scipy, an extra, is missing."""
+    """Two-sided p of Welch's t-test; None for fewer than two scores, for scores without any spread, of which it can say
+    nothing, or where scipy, an extra, is missing."""
     first, second = np.asarray(first, float), np.asarray(second, float)
     if min(len(first), len(second)) < 2:
         return None
     if max(np.ptp(first), np.ptp(second)) < EQUAL:
-        return 1.0 if abs(first[0] - second[0]) < EQUAL else 0.0
+        return None
     try:
         from scipy.stats import ttest_ind
     except ImportError:

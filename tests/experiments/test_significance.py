@@ -82,4 +82,9 @@ def test_the_t_test_is_welchs():
     assert t_test(first, second) == pytest.approx(0.005, abs=0.003)
     assert t_test(first, second) == t_test(second, first)
     assert t_test([1.0], second) is None
-    assert t_test([1.0, 1.0], [1.0, 1.0]) == 1.0
+
+
+def test_scores_without_spread_have_no_t_test():
+    assert t_test([80.5, 80.5], [81.0, 81.0]) is None
+    assert t_test([1.0, 1.0], [1.0, 1.0]) is None
+    assert t_test([80.5, 80.5], [81.0, 81.2]) is not None
