@@ -42,10 +42,14 @@ def hardware(device: str) -> str:
 @cache
 def commit() -> str:
     """Of this code: the repository's, with "+" after it where files were changed since; or what $COMMIT says."""
-    if os.environ.get(COMMIT):
-        return os.environ[COMMIT]
-    root = Path(__file__).parents[2]
+    return os.environ.get(COMMIT) or commit_of(Path(__file__).parents[2])
+
+
+def commit_of(root: Path) -> str:
+    """Of the repository whose root this is; one around it, in which the package was installed, is another's."""
     try:
+        if not Path(git(root, "rev-parse", "--show-toplevel")).samefile(root):
+            return "unknown"
         head = git(root, "rev-parse", "--short=12", "HEAD")
         changes = git(root, "status", "--porcelain", "--untracked-files=no", "--", "sentence_state")
         return head + "+" * bool(changes)
