@@ -63,21 +63,47 @@ def git(root: Path, *arguments: str) -> str:
 
 
 class PeakMemory:
-    """The most memory that was in use since this was made: of the GPU, or of the process where there is none."""
+    """The most memory that was in use since this was made: of the GPU, or of the process where there is none. Where the
+    system cannot forget an earlier peak, that of the process since it began; the line says which."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
+        self.forgotten = False
         if self.device.type == "cuda":
             torch.cuda.init()  # the call below does not do it by itself
             torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            self.forgotten = forget_peak()
 
     def read(self) -> dict[str, Any]:
         if self.device.type == "cuda":
-            return {"peak_memory_mb": round(torch.cuda.max_memory_allocated(self.device) / 1e6, 1), "memory_of": "GPU"}
-        try:
-            import resource
-        except ImportError:  # Windows
-            return {}
-        unit = 1 if platform.system() == "Darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return {"peak_memory_mb": round(peak / 1e6, 1), "memory_of": "process"}
+            peak, of = torch.cuda.max_memory_allocated(self.device), "GPU"
+        elif self.forgotten:
+            peak, of = peak_since_forgotten(), "process during the run"
+        else:
+            peak, of = peak_of_life(), "process since it began"
+        return {"peak_memory_mb": round(peak / 1e6, 1), "memory_of": of} if peak else {}
+
+
+def forget_peak() -> bool:
+    """Let the kernel count this process's peak from now on; False where it cannot: that is Linux's alone."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        return peak_since_forgotten() > 0
+    except OSError:
+        return False
+
+
+def peak_since_forgotten() -> int:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def peak_of_life() -> int:
+    """In bytes; 0 where nobody counts it."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,8 +1,13 @@
 """What a line says of the machine and of the code that made it."""
 
 import subprocess
+import sys
 
-from sentence_state.experiments.conditions import commit_of
+import pytest
+import torch
+
+from sentence_state.experiments import conditions
+from sentence_state.experiments.conditions import PeakMemory, commit_of
 
 
 def git(folder, *arguments):
@@ -27,3 +32,21 @@ def test_the_commit_is_that_of_the_packages_own_repository(tmp_path):
 
 def test_the_commit_of_a_folder_without_a_repository_is_unknown(tmp_path):
     assert commit_of(tmp_path) == "unknown"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own peak is reset")
+def test_a_small_run_after_a_large_one_has_a_small_peak():
+    peaks = []
+    for megabytes in (400, 1):
+        memory = PeakMemory("cpu")
+        torch.ones(megabytes, 250_000).sum()
+        peaks.append(memory.read())
+    assert peaks[1]["peak_memory_mb"] < peaks[0]["peak_memory_mb"] - 200
+    assert {peak["memory_of"] for peak in peaks} == {"process during the run"}
+
+
+def test_a_peak_that_cannot_be_forgotten_is_called_that_of_the_process(monkeypatch):
+    monkeypatch.setattr(conditions, "forget_peak", lambda: False)
+    peak = PeakMemory("cpu").read()
+    assert peak["memory_of"] == "process since it began"
+    assert peak["peak_memory_mb"] > 10
