@@ -51,6 +51,14 @@ class Measurement:
             del described["precision"]  # as when there was no other
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
+    def describe(self) -> dict[str, Any]:
+        """For the JSON line: all that is needed to measure it again."""
+        described: dict[str, Any] = {"data": [asdict(data) for data in self.data], "precision": self.precision}
+        if self.kind != "statistics":
+            described["models"] = {label: model.to_dict() for label, model in self.models}
+            described |= {name: getattr(self, name) for name in ("batch_size", "group", "batches", "rounds")}
+        return described
+
     @property
     def smoke(self) -> bool:
         return any(data.limit for data in self.data)
@@ -67,7 +75,7 @@ def take(measurement: Measurement, place: Place) -> dict[str, Any]:
     """Measure; returns the line to keep."""
     take_kind = {"time": take_times, "memory": take_memory, "statistics": take_statistics}[measurement.kind]
     record: dict[str, Any] = {"key": measurement.key(), "kind": measurement.kind, "smoke": measurement.smoke}
-    record |= {"data": [asdict(data) for data in measurement.data], "precision": measurement.precision}
+    record |= measurement.describe()
     record |= take_kind(measurement, place) | conditions(place.device)
     return record
 

@@ -28,6 +28,17 @@ def test_models_take_turns_and_each_round_gives_a_time():
     assert ratio(record, "S-LSTM", "S-LSTM", "train") == 1.0
 
 
+@pytest.mark.parametrize("kind", ["time", "memory"])
+def test_a_line_has_what_is_needed_to_measure_it_again(kind):
+    measurement = replace(TIMES, kind=kind, group=-1 if kind == "memory" else 3)
+    line = json.loads(json.dumps(take(measurement, Place())))
+    models = tuple((label, ModelConfig(**fields)) for label, fields in line["models"].items())
+    fields = {name: line[name] for name in ("kind", "batch_size", "group", "batches", "rounds", "precision")}
+    again = Measurement(data=tuple(Data(**data) for data in line["data"]), models=models, device="cpu", **fields)
+    assert again == measurement
+    assert again.key() == line["key"]
+
+
 def test_a_ratio_is_the_median_of_the_rounds():
     record = {"seconds": {"a": {"train": [2.0, 9.0, 4.0]}, "b": {"train": [1.0, 1.0, 2.0]}}}
     assert ratio(record, "a", "b", "train") == 2.0
