@@ -18,9 +18,10 @@ import torch
 from .material import Place
 from .measurements import Measurement, take
 from .runs import EXPECTED_FAILURES, Run, Stopped, execute, failure, satisfies
-from .store import Store
+from .store import Claim, Store
 
 POLL = 2.0  # seconds between looks at what others are doing
+MEASURING = "measuring"  # one claim for all that is measured: two at once would slow each other down
 Say = Callable[[str], None]
 
 
@@ -141,18 +142,24 @@ def give_memory_back() -> None:
 
 
 def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place, say: Say = print) -> None:
-    """Take what was not taken yet on this kind of device, one after another, with no worker beside it."""
+    """Take what was not taken yet on this kind of device, one after another, with no worker beside it, and nobody else
+    who measures into this folder."""
     store = Store(folder)
     for measurement in (one.on(place.device) for one in measurements):
         if measurement.key() in store.records():
             continue
-        claim = store.claim(measurement.key())
-        if claim is None:
-            continue
-        with claim:
+        with wait_for_claim(MEASURING, store):
+            if measurement.key() in store.records():  # taken by another while this one waited
+                continue
             store.append(take(measurement, place))
         give_memory_back()
         say(measurement.title())
+
+
+def wait_for_claim(key: str, store: Store) -> Claim:
+    while (claim := store.claim(key)) is None:
+        time.sleep(POLL)
+    return claim
 
 
 def wait_for_others(runs: Sequence[Run], store: Store) -> bool:

@@ -1,4 +1,5 @@
 import json
+import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -6,10 +7,12 @@ import pytest
 
 from sentence_state import ModelConfig
 from sentence_state.data import read_sample
+from sentence_state.experiments import workers
 from sentence_state.experiments.catalogue import find
 from sentence_state.experiments.experiment import Plan
 from sentence_state.experiments.material import Data, Place
 from sentence_state.experiments.measurements import GROUPS, Measurement, examples_of, loop_of, take
+from sentence_state.experiments.store import Store
 from sentence_state.experiments.summaries import conditions_of, measured, ratio
 from sentence_state.experiments.workers import measure_all
 
@@ -79,6 +82,24 @@ def test_what_was_measured_on_a_kind_of_device_is_not_measured_again(tmp_path):
     assert TIMES.on("cuda").key() != TIMES.on("cpu").key()
     records = {TIMES.on(device).key(): {"hardware": device} for device in ("cpu", "cuda")}
     assert [record["hardware"] for record in measured([TIMES], records)] == ["cuda"]
+
+
+def test_who_measures_waits_for_others_who_do_and_repeats_nothing_of_theirs(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "POLL", 0.01)
+    other, said = Store(tmp_path), []
+    wanted = [TIMES, replace(TIMES, rounds=1)]
+    with other.claim(workers.MEASURING):
+        thread = threading.Thread(target=measure_all, args=(wanted, tmp_path, Place(), said.append))
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+        assert other.records() == {}
+        other.append({"key": TIMES.key(), "hardware": "another's"})
+    thread.join()
+    assert said == ["time on sample/label"]
+    records = other.records()
+    assert records.keys() == {one.key() for one in wanted}
+    assert records[TIMES.key()]["hardware"] == "another's"
 
 
 def test_measurements_of_a_figure_are_shown_in_one_precision_on_one_device():
