@@ -58,22 +58,34 @@ class Material:
     hashes: dict[str, str]
     test_lengths: list[int]
     test_in_train: list[int]
+    unexpected: list[str]  # a sentence for each split that is not as it was published
+
+
+def load(data: Data, place: Place) -> Material:
+    return load_from(data, place.data_dir, place.embeddings)  # the same on every device
 
 
 @lru_cache(maxsize=KEPT_IN_MEMORY)
-def load(data: Data, place: Place) -> Material:
-    splits = read_splits(data, place.data_dir)
+def load_from(data: Data, data_dir: Path | None, vectors: Path | None) -> Material:
+    splits, unexpected = read_set(data, data_dir)
     hashes = {name: part["sha256"][:16] for name, part in describe_data(splits).items()}
     words = embeddings = None
-    if place.embeddings is not None:
-        words, embeddings = read_word_vectors(place.embeddings, splits)
+    if vectors is not None:
+        words, embeddings = read_word_vectors(vectors, splits)
         content = np.ascontiguousarray(embeddings.vectors[embeddings.found])
         hashes["vectors"] = hashlib.sha256(content.tobytes()).hexdigest()[:16]
     lengths = [len(example.words) for example in splits.test]
-    return Material(splits, words, embeddings, hashes, lengths, repeated(splits.test, splits.train))
+    return Material(splits, words, embeddings, hashes, lengths, repeated(splits.test, splits.train), unexpected)
 
 
 def read_splits(data: Data, data_dir: Path | None) -> Splits:
+    return read_set(data, data_dir)[0]
+
+
+@lru_cache(maxsize=KEPT_IN_MEMORY)
+def read_set(data: Data, data_dir: Path | None) -> tuple[Splits, list[str]]:
+    """The splits, and in sentences what of them is not as it was published."""
+    unexpected: list[str] = []
     if data.name in SAMPLE:
         splits = read_sample("bioes")
         for example in (*splits.train, *splits.dev, *splits.test):
@@ -83,8 +95,10 @@ def read_splits(data: Data, data_dir: Path | None) -> Splits:
         raise DataError.at(data.name, "where is it? --data-dir names the folder; nothing is downloaded")
     else:
         tokenizer = Tokenizer(whitespace=True, contractions=data.contractions)
-        splits = read_benchmark(data.name, data_dir, tokenizer=tokenizer).splits
-    return cut(splits, data.limit) if data.limit else splits
+        benchmark = read_benchmark(data.name, data_dir, tokenizer=tokenizer)
+        splits = benchmark.splits
+        unexpected = [sentence for sentence in benchmark.description if not sentence.endswith("as expected")]
+    return (cut(splits, data.limit) if data.limit else splits), unexpected
 
 
 def cut(splits: Splits, limit: int) -> Splits:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 
-from .material import Place
+from ..data.errors import DataError
+from .material import Place, load
 from .measurements import Measurement, take
 from .runs import EXPECTED_FAILURES, Run, Stopped, execute, failure, satisfies
 from .store import Claim, Store
@@ -49,18 +55,38 @@ def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> 
         {run.key(): run for run in sorted(runs, key=lambda run: run.test)}.values()
     )  # with test goes before without
     store = Store(folder)
+    check_same_data(runs, store, crew.place)
     waiting = unfinished(runs, store)
     say(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished before; results go to {store.path}")
     jobs = min(crew.jobs, len(waiting))
-    while waiting:
-        if jobs > 1:
-            work_side_by_side(runs, folder, crew, jobs)
-        else:
-            work(runs, folder, replace(crew.place, device=device_of(crew.place.device, crew.local_rank)), say)
-        if not wait_for_others(runs, store):
-            break
-        waiting = unfinished(runs, store)  # what the others left behind
+    with terminated_as_by_ctrl_c():
+        while waiting:
+            if jobs > 1:
+                work_side_by_side(runs, folder, crew, jobs)
+            else:
+                work(runs, folder, replace(crew.place, device=device_of(crew.place.device, crew.local_rank)), say)
+            if not wait_for_others(runs, store):
+                break
+            waiting = unfinished(runs, store)  # what the others left behind
     return unfinished(runs, store)
+
+
+def check_same_data(runs: Sequence[Run], store: Store, place: Place) -> None:
+    """A run is known by the names of its data and vectors: what was finished with others of these names is not ours.
+    All that the runs need is read here, so that what is wrong with it is said before anything is trained."""
+    hashes = {data: load(data, place).hashes for data in dict.fromkeys(run.data for run in runs)}
+    records = store.records()
+    for run in runs:
+        record = records.get(run.key())
+        if record is None or not satisfies(record, run) or record["data"] == hashes[run.data]:
+            continue
+        ours, theirs = hashes[run.data], record["data"]
+        parts = ", ".join(part for part in {**ours, **theirs} if ours.get(part) != theirs.get(part))
+        raise DataError.at(
+            store.folder,
+            f"finished runs of {run.data.name} with vectors {run.vectors!r} were made with other data or vectors "
+            f"({parts}); --out names another folder",
+        )
 
 
 def unfinished(runs: Sequence[Run], store: Store) -> list[Run]:
@@ -72,11 +98,10 @@ def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) 
     """`jobs` processes that share nothing but the folder; each GPU gets its share of them. What dies is replaced, up to
     `jobs` times in all."""
     context = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // jobs)
 
     def start(number: int) -> BaseProcess:
         place = replace(crew.place, device=device_of(crew.place.device, crew.local_rank + number))
-        worker = context.Process(target=work_as_process, args=(list(runs), folder, place, threads))
+        worker = context.Process(target=work_as_process, args=(list(runs), folder, place, jobs))
         worker.start()
         return worker
 
@@ -96,12 +121,40 @@ def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) 
         raise
 
 
-def work_as_process(runs: list[Run], folder: Path, place: Place, threads: int) -> None:
-    torch.set_num_threads(threads)
+def work_as_process(runs: list[Run], folder: Path, place: Place, jobs: int) -> None:
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
     try:
-        work(runs, folder, place, lambda line: print(line, flush=True))
+        work(runs, folder, place, lambda line: print(line, flush=True), jobs)
     except KeyboardInterrupt:
         return
+    except DataError as error:  # of a set that was in order when its parent read it
+        print(f"error: {error}", file=sys.stderr, flush=True)
+
+
+def is_orphan() -> bool:
+    """Whether this is a worker and the process that started it is gone."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
+
+
+@contextmanager
+def terminated_as_by_ctrl_c() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, which ends the workers too; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if not callable(on_ctrl_c):  # a shell lets what it starts in the background ignore Ctrl-C
+            raise KeyboardInterrupt
+        on_ctrl_c(number, frame)
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def device_of(device: str, number: int) -> str:
@@ -109,12 +162,15 @@ def device_of(device: str, number: int) -> str:
     return f"cuda:{number % torch.cuda.device_count()}" if device == "cuda" else device
 
 
-def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
-    """Execute, one after another, every run that is neither finished nor claimed."""
+def work(runs: Sequence[Run], folder: Path, place: Place, say: Say, jobs: int = 1) -> None:
+    """Execute, one after another, every run that is neither finished nor claimed. jobs: so many processes do that side
+    by side, which is to be known of the seconds that a run took."""
     store = Store(folder)
     if torch.device(place.device).index is not None:
         torch.cuda.set_device(place.device)
     for run in runs:
+        if is_orphan():
+            return
         if satisfies(store.records().get(run.key()), run):
             continue
         claim = store.claim(run.key())
@@ -129,7 +185,7 @@ def work(runs: Sequence[Run], folder: Path, place: Place, say: Say) -> None:
                 raise KeyboardInterrupt from None
             except EXPECTED_FAILURES as error:
                 record = failure(run, error)
-            store.append(record)
+            store.append(record | {"jobs": jobs})
         give_memory_back()
         say(f"{progress(runs, store)} {run.title()}: {summary(record)}")
 

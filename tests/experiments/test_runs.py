@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentence_state.data import DataError
+from sentence_state.experiments import runs as runs_module
 from sentence_state.experiments import workers
 from sentence_state.experiments.experiment import Plan, shrink
-from sentence_state.experiments.material import Data, Place
+from sentence_state.experiments.material import Data, Place, load
 from sentence_state.experiments.measurements import Measurement
 from sentence_state.experiments.outcomes import score_of, unpack_counts
 from sentence_state.experiments.runs import Run, execute, satisfies
@@ -111,18 +113,85 @@ def test_finished_runs_are_never_repeated_and_all_jobs_share_the_work(tmp_path, 
     runs = [small_run(seed=seed) for seed in range(4)]
     assert run_all(runs[:2], tmp_path, Crew()) == []
     assert run_all(runs, tmp_path, Crew(jobs=2)) == []
-    keys = [json.loads(line)["key"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    assert Counter(keys) == {run.key(): 1 for run in runs}
+    lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert Counter(line["key"] for line in lines) == {run.key(): 1 for run in runs}
+    assert [line["jobs"] for line in lines] == [1, 1, 2, 2]
     assert not list((tmp_path / "claims").iterdir())
     assert "4 runs, 2 of them finished before" in capfd.readouterr().out
 
 
-def dies_at_first(runs, folder, place, threads):
+def write_reviews(folder, **numbers):
+    """MR as its makers ship it, in miniature; `numbers` of sentences that differ."""
+    folder.mkdir()
+    for name, word in (("pos", "fine"), ("neg", "bad")):
+        lines = [f"a {word} film number {number % numbers.get(name, 50)}\n" for number in range(60)]
+        (folder / f"rt-polarity.{name}").write_text("".join(lines))
+    return folder
+
+
+def write_vectors(folder, value):
+    folder.mkdir()
+    lines = [f"{word} {' '.join([str(value)] * 12)}\n" for word in ("fine", "bad", "film")]
+    (folder / "glove.txt").write_text("".join(lines))
+    return folder / "glove.txt"
+
+
+def test_runs_that_were_finished_with_other_data_or_vectors_are_not_taken_for_these(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first, other = write_reviews(tmp_path / "first"), write_reviews(tmp_path / "other", pos=40)
+    vectors, other_vectors = (write_vectors(tmp_path / name, value) for name, value in (("a", 0.5), ("b", 0.1)))
+    run, lines = replace(small_run(Data("mr")), vectors="glove"), []
+    out = tmp_path / "out"
+    assert run_all([run], out, Crew(place=Place(first, vectors)), lines.append) == []
+    before = (out / "runs.jsonl").read_text()
+    assert run_all([run], out, Crew(place=Place(first, vectors)), lines.append) == []
+    assert "1 runs, 1 of them finished before" in lines[-1]
+    with pytest.raises(DataError, match=r"mr .* were made with other data or vectors \(.*train.*\); --out names"):
+        run_all([run], out, Crew(place=Place(other, vectors)), lines.append)
+    with pytest.raises(DataError, match=r"were made with other data or vectors \(vectors\); --out names"):
+        run_all([run], out, Crew(place=Place(first, other_vectors)), lines.append)
+    with pytest.raises(DataError, match="no such file"):
+        run_all([run], out, Crew(place=Place(first, tmp_path / "glove.txt")), lines.append)
+    assert (out / "runs.jsonl").read_text() == before
+    (unexpected, *_) = json.loads(before)["unexpected"]
+    assert unexpected.startswith("mr train: ")
+    assert "expected 8,530 sentences and 179,037 words" in unexpected
+
+
+def test_a_set_that_is_missing_is_said_before_anything_is_trained(tmp_path):
+    place = Place(write_reviews(tmp_path / "data"))
+    runs = [small_run(Data("mr")), small_run(Data("conll2003"))]
+    for jobs in (1, 2):
+        with pytest.raises(DataError, match="the benchmark conll2003 is not here"):
+            run_all(runs, tmp_path / "out", Crew(jobs, place), print)
+    assert not (tmp_path / "out" / "runs.jsonl").exists()
+
+
+def test_a_worker_says_what_is_wrong_with_the_data_without_a_traceback(tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    work_as_process([small_run(Data("mr"))], tmp_path, Place(tmp_path / "data"), 1)
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {tmp_path / 'data'}: the benchmark mr is not here")
+    assert "Traceback" not in error
+
+
+def test_the_seconds_of_a_run_are_without_those_of_reading_the_data(monkeypatch):
+    def slow(data, place):
+        time.sleep(1)
+        return load(data, place)
+
+    monkeypatch.setattr(runs_module, "load", slow)
+    started = time.perf_counter()
+    record = execute(small_run(), Place())
+    assert record["training_seconds"] <= record["seconds"] < time.perf_counter() - started - 0.9
+
+
+def dies_at_first(runs, folder, place, jobs):
     """A worker that finds no GPU, say, and finds it later."""
     try:
         (folder / "died").touch(exist_ok=False)
     except FileExistsError:
-        work_as_process(runs, folder, place, threads)
+        work_as_process(runs, folder, place, jobs)
     else:
         os._exit(1)
 
@@ -170,6 +239,30 @@ def test_killing_and_restarting_loses_no_finished_run_and_repeats_none(tmp_path)
     assert process.returncode == 0, error
     keys = [json.loads(line)["key"] for line in lines.read_text().splitlines()]
     assert Counter(keys) == {small_run(seed=seed).key(): 1 for seed in range(12)}
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_when_the_process_that_started_them_does(tmp_path, end):
+    script, out = tmp_path / "worker.py", tmp_path / "out"
+    script.write_text(WORKER.replace("range(12)", "range(100)"))
+    process = subprocess.Popen([sys.executable, str(script), str(out)], env=environment(), stderr=subprocess.DEVNULL)
+    while number_of_lines(out / "runs.jsonl") < 1:
+        time.sleep(0.005)
+    process.send_signal(end)  # to it alone
+    process.wait()
+    left = wait_until_still(out / "runs.jsonl")
+    assert left < 20
+    assert not any(Store(out).is_claimed(small_run(seed=seed).key()) for seed in range(100))
+
+
+def wait_until_still(path: Path, seconds: float = 4) -> int:
+    """The number of lines once none was added for a while."""
+    count, since = number_of_lines(path), time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(0.05)
+        if number_of_lines(path) > count:
+            count, since = number_of_lines(path), time.monotonic()
+    return count
 
 
 def number_of_lines(path: Path) -> int:
