@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .classification import table_4
+from .descriptions import counted, settings_note, sizes_note
 from .document import Section, Table
 from .drawing import Curve, Panel, draw
 from .experiment import Experiment, Plan, Row, has_settings
@@ -53,9 +55,10 @@ def section_4(plan: Plan, records: Records) -> Section:
     section = Section(experiment.name, experiment.title)
     section.tables.append(Table(("set", "model", "short third", "middle third", "long third", "seeds"), tuple(rows), 2))
     section.notes.append(
-        "The paper draws curves without numbers. Bins of 80 test sentences by length, with all others as long: "
-        "else bins of equal length would stand in one place. Shaded: ± sd."
+        f"The paper draws curves without numbers. Bins of {BIN} test sentences or more by length: sentences of equal "
+        "length stay in one bin. Shaded: ± sd."
     )
+    section.notes.append(settings_note(experiment))
     if panels:
         section.figures.append(draw("figure4", experiment.title, panels, plan.smoke))
     return section
@@ -95,23 +98,36 @@ def figure_5(plan: Plan) -> list[Measurement]:
 
 
 def section_5(plan: Plan, records: Records) -> Section:
-    found = measured(figure_5(plan), records)
-    lengths = [record["median_length"] for record in found]
-    ratios = [ratio(record, "BiLSTM", "S-LSTM", "train") for record in found]
-    title = "Figure 5: training time against length, 16 sets in ten groups"
+    measurements = figure_5(plan)
+    found = {precision: ratios_of(lines) for precision, lines in measured(measurements, records).items()}
+    title = f"Figure 5: training time against length, {counted(len(measurements[0].data), 'set')} in ten groups"
     section = Section("figure5", title)
-    rows = tuple((f"{length:.0f}", f"{value:.2f}") for length, value in zip(lengths, ratios, strict=True))
-    section.tables.append(Table(("median words", "BiLSTM / S-LSTM"), rows))
+    lengths = sorted({length for ratios in found.values() for length in ratios})
+    cells = [[f"{ratios[n]:.2f}" if n in ratios else "" for ratios in found.values()] for n in lengths]
+    rows = tuple((f"{length:.0f}", *row) for length, row in zip(lengths, cells, strict=True))
+    section.tables.append(Table(("median words", *(f"BiLSTM / S-LSTM, {precision}" for precision in found)), rows))
     section.notes.append(
         "How many times as long as the S-LSTM the BiLSTM takes for the same training steps, measured in turns in one "
         "process. The paper draws seconds without numbers, and finds the ratio growing with length."
     )
+    section.notes.append(measured_note(measurements, records))
     if found:
-        section.notes.append(f"Measured on {conditions_of(found[0])}.")
-        curves = [Curve("BiLSTM / S-LSTM", lengths, ratios)]
-        panel = Panel("", "median words", "ratio of times", curves, from_zero=True)
+        curves = [Curve(precision, list(ratios), list(ratios.values())) for precision, ratios in found.items()]
+        panel = Panel("", "median words", "time of BiLSTM / S-LSTM", curves, of_ratios=True)
         section.figures.append(draw("figure5", title, [panel], plan.smoke))
     return section
+
+
+def ratios_of(lines: Sequence[dict[str, Any]]) -> dict[float, float]:
+    """From the median length of a group to how many times as long the BiLSTM takes."""
+    return {line["median_length"]: ratio(line, "BiLSTM", "S-LSTM", "train") for line in lines}
+
+
+def measured_note(measurements: Sequence[Measurement], records: Records) -> str:
+    conditions = dict.fromkeys(
+        conditions_of(line) for lines in measured(measurements, records).values() for line in lines
+    )
+    return f"Measured on {'; '.join(conditions)}. {sizes_note(measurements[0].models)}."
 
 
 def memory(plan: Plan) -> list[Measurement]:
@@ -126,19 +142,22 @@ def section_memory(plan: Plan, records: Records) -> Section:
     found = measured(memory(plan), records)
     if not found:
         return section
-    used = found[0]["megabytes"]
+    used = {precision: line["megabytes"] for precision, (line,) in found.items()}
+    known = [encoder for encoder in MEMORY if encoder in next(iter(used.values()))]
     rows = [
         (
             encoder,
-            f"{printed}",
-            f"{printed / MEMORY['BiLSTM']:.2f}",
-            f"{used[encoder]:.1f}",
-            f"{used[encoder] / used['BiLSTM']:.2f}",
+            *memory_cells(MEMORY, encoder, 0),
+            *(cell for each in used.values() for cell in memory_cells(each, encoder, 1)),
         )
-        for encoder, printed in MEMORY.items()
-        if encoder in used
+        for encoder in known
     ]
-    columns = ("model", "paper, MB", "paper, of BiLSTM", "ours, MB", "ours, of BiLSTM")
-    section.tables.append(Table(columns, tuple(rows)))
-    section.notes.append(f"Ours: {found[0]['memory_of']}, batches of 10, on {conditions_of(found[0])}.")
+    columns = [cell for whose in ("paper", *used) for cell in (f"{whose}, MB", f"{whose}, of BiLSTM")]
+    section.tables.append(Table(("model", *columns), tuple(rows)))
+    what = next(iter(found.values()))[0]["memory_of"]
+    section.notes.append(f"Ours: {what}, batches of 10. {measured_note(memory(plan), records)}")
     return section
+
+
+def memory_cells(megabytes: Mapping[str, float], encoder: str, digits: int) -> tuple[str, str]:
+    return f"{megabytes[encoder]:.{digits}f}", f"{megabytes[encoder] / megabytes['BiLSTM']:.2f}"

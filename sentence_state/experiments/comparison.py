@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .descriptions import settings_note, sizes_note
 from .document import Section, Table, without_empty_columns
 from .experiment import Experiment, Row
 from .significance import Strata, approximate_randomisation, paired_bootstrap, t_test
 from .summaries import Records, Summary, conditions_of, measured, ratio, summarise, without
 
-EXPLAINED = (
-    "Ours: mean ± sd over seeds. Difference: ours less the paper's. p: Welch's t-test over seeds; then, "
-    "over sentences with outcomes averaged over seeds, paired bootstrap and approximate randomisation; all "
-    "two-sided, each row against {baseline}."
-)
-TIMED = (
-    "Times are ratios to the first S-LSTM row of their table: medians over rounds in which the models took turns on "
-    "the same batches of 10, in one process; the paper's are ratios of its seconds. Measured on {conditions}."
-)
+AGAINST = "Over baseline, and p: each row against {baseline}."
+TIMED = "Times as ratios to {first}, on {conditions}. {sizes}."
 
 
 def compare(experiment: Experiment, records: Records, each: Mapping[str, Experiment] | None = None) -> Section:
@@ -30,15 +25,14 @@ def compare(experiment: Experiment, records: Records, each: Mapping[str, Experim
     summaries = summarise(experiment, records)
     baselines = list(dict.fromkeys(row.against for row in experiment.rows if row.against))
     section = Section(experiment.name, experiment.title, list(experiment.notes))
-    section.tables.append(without_empty_columns(score_table(summaries, bool(baselines))))
+    section.tables.append(without_empty_columns(score_table(summaries, bool(baselines), experiment.unit)))
     if baselines:
-        section.notes.append(EXPLAINED.format(baseline=" or ".join(baselines)))
+        section.notes.append(AGAINST.format(baseline=" or ".join(baselines)))
+    section.notes.append(settings_note(experiment))
     for settings, one in (each or {"": experiment}).items():
-        for record in measured([one.times], records) if one.times else ():
-            table = time_table(one.timed or one.rows, summaries, record, settings)
+        for (record,) in measured([one.times], records).values() if one.times else ():
+            table = time_table(one, summaries, record, settings)
             section.tables.append(without_empty_columns(table))
-            if (note := TIMED.format(conditions=conditions_of(record))) not in section.notes:
-                section.notes.append(note)
     return section
 
 
@@ -81,9 +75,9 @@ def mean_counts(summary: Summary) -> NDArray[np.float64]:
     return np.asarray(summary.counts.mean(axis=0))
 
 
-def score_table(summaries: Sequence[Summary], compared: bool) -> Table:
+def score_table(summaries: Sequence[Summary], compared: bool, unit: str = "model") -> Table:
     places = {(summary.row.group, summary.row.label): summary for summary in summaries}
-    grouped = any(summary.row.group for summary in summaries)
+    grouped = len({summary.row.group for summary in summaries}) > 1
     repeats = any(repeated_in(summary) for summary in summaries)
     rows, bold = [], set()
     for summary in summaries:
@@ -95,7 +89,7 @@ def score_table(summaries: Sequence[Summary], compared: bool) -> Table:
         for cells in average_rows(summaries, repeats):
             bold.add(len(rows))
             rows.append(cells)
-    names = ["group"] * grouped + ["model"]
+    names = ["group"] * grouped + [unit]
     columns = [*names, "paper", "ours", "difference", "seeds"]
     columns += ["without repeats"] * repeats
     columns += ["over baseline", "p: t", "p: bootstrap", "p: randomisation"] * compared
@@ -168,8 +162,10 @@ def average_row(
     return cells_of(Summary(row, scores, None, ()), against, True, True, shown)
 
 
-def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict, settings: str) -> Table:
+def time_table(experiment: Experiment, summaries: Sequence[Summary], record: dict[str, Any], settings: str) -> Table:
     """Ratios of times, and parameters. settings: what they add to a label."""
+    assert experiment.times is not None
+    timed = experiment.timed or experiment.rows
     first = next((row for row in timed if row.runs[0].model.encoder == "S-LSTM"), timed[0])
     sizes = {summary.row.label: summary.records[0]["parameters"] for summary in summaries if summary.records}
     rows = []
@@ -186,4 +182,7 @@ def time_table(timed: Sequence[Row], summaries: Sequence[Summary], record: dict,
     columns = (
         "model", "train: paper", "train: ours", "test: paper", "test: ours", "parameters: paper", "parameters: ours"
     )  # fmt: skip
-    return Table(columns, tuple(rows))
+    models = [(f"{label}{settings}", model) for label, model in experiment.times.models]
+    first_label = first.label + settings
+    caption = TIMED.format(first=first_label, conditions=conditions_of(record), sizes=sizes_note(models))
+    return Table(columns, tuple(rows), caption=caption)

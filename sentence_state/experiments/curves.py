@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from .comparison import compare
 from .document import Section
 from .drawing import Curve, Panel, draw
@@ -17,17 +19,25 @@ def steps_figure(experiment: Experiment, records: Records, smoke: bool) -> Secti
         if len(summary.scores):
             panels.setdefault(summary.row.panel, {}).setdefault(summary.row.group, []).append(summary)
     drawn = [
-        Panel(name, "steps", "dev score", [curve_of(group, found) for group, found in groups.items()])
+        panel_of(name, groups)
         for name, groups in panels.items()
         if any(len(found) > 1 for found in groups.values())  # one point is no curve
     ]
     if drawn:
-        section.figures.append(draw(experiment.name, f"{experiment.title}; shaded: ± sd", drawn, smoke))
+        caption = f"{experiment.title}; shaded: ± sd, none where a point is of one seed"
+        section.figures.append(draw(experiment.name, caption, drawn, smoke))
     return section
+
+
+def panel_of(name: str, groups: dict[str, list[Summary]]) -> Panel:
+    summaries = [summary for found in groups.values() for summary in found]
+    metric = "F1" if summaries[0].metric == "f1" else "accuracy"
+    curves = [curve_of(group, found) for group, found in groups.items()]
+    return Panel(name, "steps", f"dev {metric}", curves, ticks=sorted({x for curve in curves for x in curve.x}))
 
 
 def curve_of(group: str, summaries: list[Summary]) -> Curve:
     steps = [summary.row.runs[0].model.num_steps for summary in summaries]
-    spread = [summary.deviation or 0.0 for summary in summaries]
+    spread = [nan if summary.deviation is None else summary.deviation for summary in summaries]  # nan: no band
     paper = [(x, s.row.paper) for x, s in zip(steps, summaries, strict=True) if s.row.paper is not None]
     return Curve(group, steps, [summary.mean for summary in summaries], spread, paper)

@@ -33,7 +33,11 @@ def table_2(plan: Plan) -> Experiment:
     ]
     rows = [
         printed_row(
-            labelled(label, settings, plan), plan.runs("mr", "S-LSTM", settings, False, **options), paper, group
+            labelled(label, settings, plan),
+            plan.runs("mr", "S-LSTM", settings, False, **options),
+            paper,
+            settings,
+            group,
         )
         for settings in plan.settings
         for group, label, options, paper in varied
@@ -52,9 +56,11 @@ def figure_2(plan: Plan) -> Experiment:
             for steps in SMOKE_STEPS if plan.smoke else STEPS:
                 runs = plan.runs("mr", "S-LSTM", settings, False, window=window, num_steps=steps)
                 printed = score if (window, steps) == (1, best) else None
-                rows.append(Row(f"{steps} steps", runs, printed, group, panel=Path(settings).name))
+                panel = Path(settings).name if len(plan.settings) > 1 else ""
+                rows.append(Row(str(steps), runs, printed, group, panel=panel, settings=settings))
     notes = ("The paper draws curves without numbers; its text gives the best point.",)
-    return Experiment("figure2", "Figure 2: dev accuracy on MR against steps and window", "dev", tuple(rows), notes)
+    title = "Figure 2: dev accuracy on MR against steps and window"
+    return Experiment("figure2", title, "dev", tuple(rows), notes, unit="steps")
 
 
 def table_3(plan: Plan) -> Experiment:
@@ -65,5 +71,5 @@ def table_3(plan: Plan) -> Experiment:
             label = labelled(f"{encoder}+Attention", settings, plan)
             against = labelled(f"{BASELINE}+Attention", settings, plan)
             runs = plan.runs("mr", encoder, settings, False, readout="attention")
-            rows.append(printed_row(label, runs, printed, against=against if label != against else None))
+            rows.append(printed_row(label, runs, printed, settings, against=against if label != against else None))
     return Experiment("table3", "Table 3: dev accuracy on MR", "dev", tuple(rows), (), plan.times(["mr"], rows))

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are text; the first `labels` columns are names, the others numbers. `bold` marks rows by their place."""
+    """Cells are text; the first `labels` columns are names, the others numbers. `bold` marks rows by their place. The
+    caption stands above."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     labels: int = 1
     bold: frozenset[int] = frozenset()
+    caption: str = ""
 
 
 def without_empty_columns(table: Table) -> Table:
     """What the paper does not print leaves whole columns empty."""
     kept = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows) or not table.rows]
     columns, *rows = (tuple(row[place] for place in kept) for row in (table.columns, *table.rows))
-    return Table(columns, tuple(rows), sum(place < table.labels for place in kept), table.bold)
+    return replace(table, columns=columns, rows=tuple(rows), labels=sum(place < table.labels for place in kept))
 
 
 @dataclass(frozen=True)

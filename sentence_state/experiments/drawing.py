@@ -25,13 +25,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """from_zero: the axis of y begins there, for ratios."""
+    """of_ratios: the axis of y begins at zero and has a line at one. ticks: on the axis of x, where a few numbers are
+    all there are."""
 
     title: str
     x_label: str
     y_label: str
     curves: Sequence[Curve]
-    from_zero: bool = False
+    of_ratios: bool = False
+    ticks: Sequence[float] | None = None
 
 
 def draw(name: str, caption: str, panels: Sequence[Panel], smoke: bool) -> Figure:
@@ -61,9 +63,12 @@ def draw_panel(axes: Any, panel: Panel) -> None:
             axes.plot([x], [y], marker="*", markersize=12, color=colour, linestyle="none", label=f"paper: {y:g}")
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     axes.grid(alpha=0.3)
-    if panel.from_zero:
+    if panel.of_ratios:
         axes.set_ylim(bottom=0)
-    if all(float(x).is_integer() for curve in panel.curves for x in curve.x):
+        axes.axhline(1, color="#888", linewidth=1)
+    if panel.ticks is not None:
+        axes.set_xticks(panel.ticks)
+    elif all(float(x).is_integer() for curve in panel.curves for x in curve.x):
         axes.xaxis.get_major_locator().set_params(integer=True)
     if panel.curves:
         axes.legend(fontsize="small", framealpha=0.6)

@@ -37,6 +37,7 @@ class Row:
     paper_times: tuple[float, float | None] | None = None  # seconds of training an epoch, and of the test
     paper_parameters: int | None = None  # thousands
     panel: str = ""  # of a figure; there, a group is a curve
+    settings: str = "paper"  # the preset or folder
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
     times: Measurement | None = None
     timed: tuple[Row, ...] = ()  # rows of the table of times, where they are not those of the scores; same labels
+    unit: str = "model"  # what a row is
 
     def runs(self) -> list[Run]:
         return [run for row in self.rows for run in row.runs]
@@ -175,14 +177,20 @@ def labelled(label: str, settings: str, plan: Plan) -> str:
 
 
 def printed_row(
-    label: str, runs: tuple[Run, ...], printed: Timed | Developed | None, group: str = "", against: str | None = None
+    label: str,
+    runs: tuple[Run, ...],
+    printed: Timed | Developed | None,
+    settings: str,
+    group: str = "",
+    against: str | None = None,
 ) -> Row:
     """A row with all that the paper prints about it."""
+    row = Row(label, runs, None, group, against, settings=settings)
     if printed is None:
-        return Row(label, runs, None, group, against)
+        return row
     if isinstance(printed, Timed):
-        return Row(label, runs, printed.score, group, against, (printed.train, printed.test))
-    return Row(label, runs, printed.score, group, against, (printed.train, None), printed.parameters)
+        return replace(row, paper=printed.score, paper_times=(printed.train, printed.test))
+    return replace(row, paper=printed.score, paper_times=(printed.train, None), paper_parameters=printed.parameters)
 
 
 def rows_of_encoders(
@@ -206,5 +214,5 @@ def rows_of_encoders(
             own_steps = settings == "paper" and encoder == "S-LSTM" and paper_steps
             options = {"num_steps": paper_steps} if own_steps else {}
             runs = plan.runs(data, encoder, settings, test, **options)
-            rows.append(printed_row(label, runs, printed, group, baseline if label != baseline else None))
+            rows.append(printed_row(label, runs, printed, settings, group, baseline if label != baseline else None))
     return tuple(rows)

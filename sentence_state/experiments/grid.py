@@ -51,7 +51,7 @@ def make_row(content: dict[str, Any], row: dict[str, Any], data: str, plan: Plan
     settings = row.get("settings", content.get("settings", "paper"))
     runs = plan.runs(data, row.get("encoder", "S-LSTM"), settings, test, **options)
     against = content.get("against")
-    return Row(row["label"], runs, None, data, against if row["label"] != against else None)
+    return Row(row["label"], runs, None, data, against if row["label"] != against else None, settings=settings)
 
 
 def check(path: Path, content: Any, known: dict[str, Any], needed: tuple[str, ...]) -> None:

@@ -47,8 +47,9 @@ def figure_3(plan: Plan) -> Experiment:
             for steps in SMOKE_STEPS if plan.smoke else STEPS:
                 runs = plan.runs(data, "S-LSTM", settings, False, num_steps=steps)
                 printed = score if steps == best and settings == plan.settings[0] else None
-                rows.append(Row(f"{steps} steps", runs, printed, group, panel=data))
+                rows.append(Row(str(steps), runs, printed, group, panel=data, settings=settings))
     notes = ["The paper draws curves without numbers; its text gives the best point of each."]
     if pos_set(plan) != "ptb":
         notes.append(NOT_PTB)
-    return Experiment("figure3", "Figure 3: dev scores against steps, S-LSTM-CRF", "dev", tuple(rows), tuple(notes))
+    title = "Figure 3: dev scores against steps, S-LSTM-CRF"
+    return Experiment("figure3", title, "dev", tuple(rows), tuple(notes), unit="steps")

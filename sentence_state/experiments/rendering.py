@@ -34,7 +34,7 @@ def markdown(report: Report) -> str:
     parts = [f"# {report.title}", "\n".join(f"- {fact}" for fact in report.facts)]
     for section in report.sections:
         parts.append(f"## {report.mark}{without_tags(section.title)}")
-        parts += [markdown_table(table) for table in section.tables]
+        parts += [part for table in section.tables for part in (without_tags(table.caption), markdown_table(table))]
         parts += [f"![{figure.caption}]({FIGURES}/{figure.name}.png)" for figure in section.figures if figure.png]
         parts += map(without_tags, section.notes)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -78,7 +78,7 @@ def latex(report: Report) -> str:
     )
     for section in report.sections:
         parts.append(rf"\section*{{{escape(report.mark + section.title)}}}")
-        parts += [latex_table(table) for table in section.tables]
+        parts += [part for table in section.tables for part in (escape(table.caption), latex_table(table)) if part]
         parts += [latex_figure(figure) for figure in section.figures if figure.png]
         parts += [escape(note) for note in section.notes]
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
@@ -172,7 +172,8 @@ def page_table(table: Table) -> str:
     kinds = [' class="bold"' if place in table.bold else "" for place in range(len(table.rows))]
     rows = [f"<tr{kind}>{cells(row, 'td')}</tr>" for row, kind in zip(table.rows, kinds, strict=True)]
     head = f"<thead><tr>{cells(table.columns, 'th')}</tr></thead>"
-    return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
+    caption = f'<p class="note">{html.escape(table.caption)}</p>' if table.caption else ""
+    return f'{caption}<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def page_figure(figure: Figure) -> str:

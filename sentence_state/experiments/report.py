@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from .catalogue import Target
-from .document import Report
-from .summaries import Records, variants
+from .document import Report, Section, Table
+from .summaries import Records, shortened, variants
+
+READING = (
+    '"Paper", "best" and "fast" are presets, the same settings for every encoder: the paper\'s, the best ones on dev, '
+    "and those for a laptop. Any other name of settings is that of a folder, with settings for each encoder. A note "
+    "under each table says where its models and their training are not the paper's (of several values, the names of "
+    "the rows say which is whose): what differs there is the paper's encoder in another model, and no replication of "
+    'the paper. One such difference is a "consistency" above 0: every batch is read twice, with other dropout, and '
+    "there is a penalty where the two answers differ.",
+    "Ours: mean ± sd over seeds. Difference: ours less the paper's. Bold: averages of the rows above.",
+    "p, all two-sided: Welch's t-test is over seeds, and asks whether other seeds would show the difference again on "
+    "the same sentences; paired bootstrap and approximate randomisation are over sentences, each with its outcome "
+    "averaged over seeds, and ask whether other sentences would. A p of 0.004 beside one of 0.453 is no contradiction: "
+    "the seeds were enough, the sentences too few. No p is corrected for the number of comparisons: of twenty "
+    "differences that are chance, one has a p below 0.05.",
+    "Times are medians of ratios over rounds in which the models took turns on the same batches of 10, in one process; "
+    "the paper's are ratios of its seconds. Tuned models are not all of one size: the line above each table of times "
+    "says which were timed, and where.",
+    "Word vectors go by the name of their file, which says nothing about what was done to make them.",
+    'A commit with "+" had changes that were not committed.',
+)
 
 
 def make_report(targets: Sequence[Target], records: Records, smoke: bool) -> Report:
     """Sections of the targets of which anything is finished."""
     begun = [target for target in targets if used(target, records)]
     lines = [record for target in begun for record in used(target, records)]
-    return Report(facts(lines), [target.section(records) for target in begun], smoke)
+    sections = [target.section(records) for target in begun]
+    leave_out_repeated_times(sections)
+    return Report(facts(lines), [Section("reading", "How to read this report", list(READING)), *sections], smoke)
+
+
+def leave_out_repeated_times(sections: Sequence[Section]) -> None:
+    """Times are measured without word vectors of a file: a table that stands there for each of these has them once."""
+    shown: list[Table] = []
+    for section in sections:
+        repeated = [table for table in section.tables if table.caption and table in shown]
+        section.tables = [table for table in section.tables if table not in repeated]
+        if repeated:
+            section.notes.append("Times: see above; they were not measured again with other word vectors.")
+        shown += section.tables
 
 
 def used(target: Target, records: Records) -> list[dict[str, Any]]:
@@ -30,7 +62,7 @@ def facts(lines: Sequence[dict[str, Any]]) -> list[str]:
     trained = [line for line in unique if line["kind"] == "training"]
     hours = sum(line["seconds"] for line in trained) / 3600
     found = [f"{len(trained)} training runs, {hours:.1f} hours in all; a line each in runs.jsonl"]
-    found.append(f"hardware: {listed(line['hardware'] for line in unique)}")
+    found.append(f"hardware: {listed((line['hardware'] for line in unique), '; ')}")
     found.append(f"torch {listed(line['versions']['torch'] for line in unique)}; commit {listed(commits(unique))}")
     if any(line["run"]["data"]["name"].startswith("sample/") for line in trained):
         found.append("data: slices of the embedded sample stand in for every set")
@@ -42,12 +74,11 @@ def facts(lines: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def commits(lines: Any) -> list[str]:
-    """As git shortens them; "+" stays."""
-    return [re.sub(r"^([0-9a-f]{7})[0-9a-f]+", r"\1", line["commit"]) for line in lines]
+    return [shortened(line["commit"]) for line in lines]
 
 
-def listed(values: Any) -> str:
-    return ", ".join(sorted({str(value) for value in values})) or "none"
+def listed(values: Any, between: str = ", ") -> str:
+    return between.join(sorted({str(value) for value in values})) or "none"
 
 
 def data_hashes(lines: Sequence[dict[str, Any]]) -> dict[str, set[tuple[str, ...]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -72,15 +73,26 @@ def variants(measurement: Measurement) -> list[Measurement]:
     return [replace(measurement.on(device), precision=one) for device in ("cuda", "cpu") for one in precisions]
 
 
-def measured(measurements: Sequence[Measurement], records: Records) -> list[dict[str, Any]]:
-    """The lines of measurements that belong together: of their variants that which most were taken in."""
-    kinds = zip(*map(variants, measurements), strict=True)
-    return max(([records[one.key()] for one in kind if one.key() in records] for kind in kinds), key=len)
+def measured(measurements: Sequence[Measurement], records: Records) -> dict[str, list[dict[str, Any]]]:
+    """The lines of measurements that belong together, by their precision: those that were meant first, all of the
+    device that most were taken on."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for kind in zip(*map(variants, measurements), strict=True):
+        lines = [records[one.key()] for one in kind if one.key() in records]
+        if lines:
+            found.setdefault(kind[0].device, {})[kind[0].precision] = lines
+    return max(found.values(), key=lambda precisions: max(map(len, precisions.values())), default={})
 
 
 def conditions_of(record: dict[str, Any]) -> str:
     """Where and how it was measured."""
-    return f"{record['hardware']}, in {record.get('precision', 'float32')}"
+    precision = record.get("precision", "float32")
+    return f"{record['hardware']}, {precision}, commit {shortened(record['commit'])}"
+
+
+def shortened(commit: str) -> str:
+    """As git shortens it; "+" stays."""
+    return re.sub(r"^([0-9a-f]{7})[0-9a-f]+", r"\1", commit)
 
 
 def ratio(record: dict[str, Any], label: str, to: str, kind: str) -> float:

@@ -9,13 +9,15 @@ from matplotlib.figure import Figure
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.experiments.analysis import BIN, binned, bins_of
 from sentence_state.experiments.comparison import compare, versus
+from sentence_state.experiments.curves import panel_of
 from sentence_state.experiments.document import Report, Section, Table
 from sentence_state.experiments.drawing import Curve, Panel, draw, draw_panel
 from sentence_state.experiments.experiment import Experiment, Row
 from sentence_state.experiments.material import Data
+from sentence_state.experiments.measurements import Measurement
 from sentence_state.experiments.outcomes import pack
 from sentence_state.experiments.rendering import latex, markdown, page
-from sentence_state.experiments.report import facts
+from sentence_state.experiments.report import facts, leave_out_repeated_times
 from sentence_state.experiments.runs import Run
 from sentence_state.experiments.summaries import summarise
 
@@ -99,6 +101,12 @@ def test_an_average_over_sets_takes_the_seeds_that_all_of_them_have():
     assert average["over baseline"] == "+25.00"
 
 
+def test_a_group_that_is_the_same_in_all_rows_has_no_column():
+    rows = (row("S-LSTM", "mr"), row("BiLSTM", "mr"))
+    table = compare(Experiment("t", "T", "test", rows, unit="thing"), {}).tables[0]
+    assert table.columns == ("thing", "ours", "seeds")
+
+
 def test_accuracy_and_f1_have_no_average():
     rows, records = [], {}
     for data, metric in (("ewt", "accuracy"), ("conll2003", "f1")):
@@ -158,11 +166,56 @@ def test_sentences_of_one_length_are_in_one_bin():
     assert [len(places) for places in bins_of(np.full(500, 4))] == [500]
 
 
+def test_times_are_shown_in_each_precision_they_were_measured_in_on_one_device():
+    rows = (row("S-LSTM"), row("BiLSTM", seeds=1))
+    times = Measurement("time", (Data("mr"),), tuple((r.label, r.runs[0].model) for r in rows), precision="bfloat16")
+    taken = [("cuda", "bfloat16", 2.0), ("cuda", "float32", 0.5), ("cpu", "float32", 9.0)]
+    records = {}
+    for device, precision, factor in taken:
+        seconds = {"S-LSTM": {"train": [1.0], "decode": [1.0]}, "BiLSTM": {"train": [factor], "decode": [factor]}}
+        line = {"seconds": seconds, "hardware": device, "precision": precision, "commit": "0123456789ab"}
+        records[replace(times.on(device), precision=precision).key()] = line
+    _, *tables = compare(Experiment("t", "T", "test", rows, times=times), records).tables
+    assert [table.rows[1][1] for table in tables] == ["2.00", "0.50"]
+    sizes = "S-LSTM: 300 units, 9 steps; BiLSTM: 300 units."
+    assert tables[0].caption == f"Times as ratios to S-LSTM, on cuda, bfloat16, commit 0123456. {sizes}"
+    assert "cuda, float32" in tables[1].caption
+
+
+def test_times_that_another_section_has_are_not_repeated():
+    scores, times = Table(("model",), (("a",),)), Table(("model",), (("a",),), caption="Times")
+    sections = [Section("table7", "T", tables=[scores, times]) for _ in range(2)]
+    leave_out_repeated_times(sections)
+    assert [section.tables for section in sections] == [[scores, times], [scores]]
+    assert sections[1].notes == ["Times: see above; they were not measured again with other word vectors."]
+
+
+def test_a_point_of_one_seed_has_no_band_and_every_measured_step_a_tick():
+    rows = [replace(row("S-LSTM", "window 1", seeds=2), label=str(steps)) for steps in (1, 3)]
+    rows = [
+        replace(r, runs=tuple(replace(run, model=ModelConfig(num_steps=int(r.label))) for run in r.runs)) for r in rows
+    ]
+    finished = [*rows[0].runs, rows[1].runs[0]]
+    records = {run.key(): line(run, [1, place % 2, 0]) for place, run in enumerate(finished)}
+    summaries = summarise(Experiment("figure2", "T", "test", tuple(rows)), records)
+    panel = panel_of("", {"window 1": summaries})
+    assert panel.ticks == [1, 3]
+    assert panel.y_label == "dev accuracy"
+    assert panel.curves[0].spread[0] > 0
+    assert np.isnan(panel.curves[0].spread[1])
+    axes = Figure().subplots()
+    draw_panel(axes, panel)
+    assert list(axes.get_xticks()) == [1, 3]
+
+
 REPORT = Report(
     ["one & two"],
     [
         Section(
-            "table9", "50% <b>", ["a_note"], [Table(("model", "paper|ours"), (("S-LSTM", "1 ± 2"),), 1, frozenset({0}))]
+            "table9",
+            "50% <b>",
+            ["a_note"],
+            [Table(("model", "paper|ours"), (("S-LSTM", "1 ± 2"),), 1, frozenset({0}), "a <caption>")],
         )
     ],
 )
@@ -172,6 +225,9 @@ def test_what_means_something_to_a_format_is_escaped_in_it():
     assert "| **S-LSTM** | **1 ± 2** |" in markdown(REPORT)
     assert r"paper\|ours" in markdown(REPORT)
     assert r"## 50% \<b>" in markdown(REPORT)
+    assert "\n\na \\<caption>\n\n|" in markdown(REPORT)
+    assert '<p class="note">a &lt;caption&gt;</p>' in page(REPORT)
+    assert "a $<$caption$>$" in latex(REPORT)
     boundaries = replace(REPORT.sections[0], tables=[Table(("model",), (("With <s>, </s>",), ("p < 0.001",)))])
     assert r"| With \<s>, \</s> |" in markdown(replace(REPORT, sections=[boundaries]))  # HTML would strike it out
     assert "| p < 0.001 |" in markdown(replace(REPORT, sections=[boundaries]))
@@ -194,9 +250,10 @@ def test_a_smoke_report_says_so_in_every_title_and_every_figure():
     assert plain.png.startswith(b"\x89PNG")
 
 
-def test_an_axis_of_ratios_begins_at_zero():
-    panel = Panel("", "words", "ratio", [Curve("ours", [1, 3], [0.7, 1.3])], from_zero=True)
+def test_an_axis_of_ratios_begins_at_zero_and_has_a_line_at_one():
+    panel = Panel("", "words", "ratio", [Curve("ours", [1, 3], [0.7, 1.3])], of_ratios=True)
     axes = Figure().subplots()
     draw_panel(axes, panel)
     assert axes.get_ylim()[0] == 0
     assert axes.get_ylim()[1] > 1.3
+    assert [1, 1] in [list(line.get_ydata()) for line in axes.lines]

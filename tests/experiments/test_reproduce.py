@@ -149,7 +149,7 @@ def test_rows_of_ones_own_are_run_from_a_file(call, tmp_path):
     assert sorted(line["run"]["model"]["readout"] for line in lines) == ["max", "max", "sentence", "sentence"]
     report = (tmp_path / "runs/smoke/report.md").read_text()
     assert "Two ways" in report
-    assert re.search(r"\| mr \| maximum \| .* ± .* \| 2 \| [+-]\d", report)
+    assert re.search(r"\n\| maximum \| .* ± .* \| 2 \| [+-]\d", report)
     (tmp_path / "runs/smoke/specs").mkdir()
     (tmp_path / "mine.json").rename(tmp_path / "runs/smoke/specs/mine.json")
     assert call(["table4", "--smoke", "--report-only"], tmp_path)[0] == 0  # the report of a folder has its own specs

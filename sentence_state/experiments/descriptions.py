@@ -1,0 +1,69 @@
+"""In words: where the settings of a table's rows are not the paper's, and how large the models are that were timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..models import ModelConfig
+from .experiment import Experiment
+from .runs import Run, changed
+
+FEW = 4  # names that are listed; of more it is "all others"
+
+
+def settings_note(experiment: Experiment) -> str:
+    """What differs from the paper's model and training, for each encoder, settings and, where they are few, set."""
+    sets = list(dict.fromkeys(row.runs[0].data.name for row in experiment.rows))
+    settings = list(dict.fromkeys(Path(row.settings).name for row in experiment.rows))
+    kinds: dict[str, list[Run]] = {}
+    for row in experiment.rows:
+        run = row.runs[0]
+        suffix = f" ({Path(row.settings).name})" if len(settings) > 1 else ""
+        place = f" on {run.data.name}" if 1 < len(sets) < FEW else ""
+        kinds.setdefault(run.model.encoder + suffix + place, []).append(run)
+    where = ", ".join(sets) if len(sets) < FEW else f"{len(sets)} sets"
+    differences = listed_together((name, differences_of(runs)) for name, runs in kinds.items())
+    return f"Settings: {', '.join(settings)}, on {where} ({experiment.split}). Not as in the paper: {differences}."
+
+
+def differences_of(runs: Sequence[Run]) -> str:
+    """The options that mean something to the encoder and the task, and have another value than the paper's in some of
+    the runs, with all their values there."""
+    names = dict.fromkeys(name for run in runs for config in (run.model, run.training) for name in changed(config))
+    left_out = {"encoder", "seed", *runs[0].unused()}
+    values = {name: dict.fromkeys(shown_value(run, name) for run in runs) for name in names if name not in left_out}
+    return ", ".join(f"{name.replace('_', ' ')} {' or '.join(found)}" for name, found in values.items()) or "nothing"
+
+
+def shown_value(run: Run, name: str) -> str:
+    value = getattr(run.model if hasattr(run.model, name) else run.training, name)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def sizes_note(models: Iterable[tuple[str, ModelConfig]]) -> str:
+    """Units, and steps where the encoder has any."""
+    return listed_together((label, size_of(model)) for label, model in models)
+
+
+def size_of(model: ModelConfig) -> str:
+    steps = model.encoder_options().get("num_steps")
+    return f"{model.hidden_size} units" + (f", {counted(steps, 'step')}" if steps else "")
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def listed_together(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names of one description beside each other: "A, B: that; C: this"; the most names, where they are many, last."""
+    names: dict[str, list[str]] = {}
+    for name, description in pairs:
+        names.setdefault(description, []).append(name)
+    most = max(names, key=lambda description: len(names[description]))
+    if len(names) > 1 and len(names[most]) > FEW:
+        names[most] = ["all others"]
+        names = {description: names[description] for description in (*(names.keys() - {most}), most)}
+    if len(names) == 1:
+        return most
+    return "; ".join(f"{', '.join(together)}: {description}" for description, together in names.items())

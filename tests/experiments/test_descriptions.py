@@ -1,0 +1,51 @@
+"""What a report says about the settings of its rows and the models that were timed."""
+
+from dataclasses import replace
+
+from sentence_state import ModelConfig, TrainingConfig
+from sentence_state.experiments.descriptions import listed_together, settings_note, sizes_note
+from sentence_state.experiments.experiment import Experiment, Row
+from sentence_state.experiments.material import Data
+from sentence_state.experiments.runs import Run
+
+SHARP = ModelConfig(gates="sharp", num_steps=7)
+
+
+def row(label, model, settings="paper", data="mr", **training):
+    return Row(label, (Run(Data(data), model, TrainingConfig(**training)),), settings=settings)
+
+
+def note(*rows):
+    return settings_note(Experiment("t", "T", "dev", rows))
+
+
+def test_what_differs_from_the_paper_is_said_for_each_encoder_and_settings():
+    bilstm = replace(SHARP, encoder="BiLSTM")  # it has neither gates nor steps
+    rows = (row("a", SHARP, "results/tuned", l2=0.0), row("b", bilstm, "results/tuned"), row("c", ModelConfig()))
+    assert note(*rows) == (
+        "Settings: tuned, paper, on mr (dev). Not as in the paper: "
+        "S-LSTM (tuned): num steps 7, gates sharp, l2 0; BiLSTM (tuned), S-LSTM (paper): nothing."
+    )
+
+
+def test_an_option_that_differs_between_rows_is_said_with_all_its_values():
+    rows = (row("1", replace(SHARP, num_steps=1)), row("9", replace(SHARP, num_steps=9)))
+    assert note(*rows).endswith("Not as in the paper: num steps 1 or 9, gates sharp.")
+
+
+def test_few_sets_are_told_apart_and_many_are_counted():
+    rows = [row("a", SHARP, data="mr"), row("a", ModelConfig(), data="fdu/mr")]
+    assert note(*rows).endswith("S-LSTM on mr: num steps 7, gates sharp; S-LSTM on fdu/mr: nothing.")
+    rows += [row("a", SHARP, data=f"fdu/{name}") for name in ("books", "dvd", "baby")]
+    assert "on 5 sets (dev). Not as in the paper: num steps 7 or 9, gates sharp or paper." in note(*rows)
+
+
+def test_the_size_of_a_model_is_its_units_and_the_steps_of_the_s_lstm():
+    models = (("S-LSTM", ModelConfig(num_steps=1)), ("BiLSTM", ModelConfig("BiLSTM", hidden_size=400)))
+    assert sizes_note(models) == "S-LSTM: 300 units, 1 step; BiLSTM: 400 units"
+
+
+def test_names_of_one_description_stand_together_and_many_are_all_others():
+    assert listed_together([("a", "x"), ("b", "y"), ("c", "x")]) == "a, c: x; b: y"
+    assert listed_together([*((name, "x") for name in "abcde"), ("f", "y")]) == "f: y; all others: x"
+    assert listed_together([("a", "x"), ("b", "x")]) == "x"
