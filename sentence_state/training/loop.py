@@ -228,7 +228,8 @@ class Loop:
         self.recall_weights()
         self.model.eval()
         state = self.state
-        return TrainingResult(finished, state.best_epoch, state.best_score, state.history, self.seconds())
+        seconds = state.history[-1]["seconds"] if finished else self.seconds()  # asked for again, the same
+        return TrainingResult(finished, state.best_epoch, state.best_score, state.history, seconds)
 
     # ---- on disk --------------------------------------------------------------------------------
 
