@@ -294,7 +294,7 @@ class Reproduce:
     embeddings: Annotated[tuple[Path, ...], arg(metavar="FILE", help_behavior_hint="")] = ()
     """Word vectors: GloVe as text, plain, .gz or .zip, or the .npz that `reproduce vectors` writes of one or more."""
     out: Folder = None
-    """Results, finished runs and report; by default results, for smoke runs runs/smoke."""
+    """Results, finished runs and report; by default runs/reproduce, for smoke runs runs/smoke."""
     seeds: Annotated[int, arg(metavar="N")] = 5
     """Runs of every row, with the seeds 0 to N-1."""
     settings: Annotated[tuple[str, ...], arg(metavar="NAME")] = ("paper",)

@@ -18,32 +18,48 @@ from ..experiments.material import Data, Place, read_splits, vectors_name
 from ..experiments.rendering import markdown_table, write_report
 from ..experiments.report import make_report
 from ..experiments.runs import Run
-from ..experiments.store import Store
+from ..experiments.store import RUNS, Store
 from ..experiments.summaries import Records, finished
 from ..experiments.workers import Crew, leave_group, measure_all, run_all
 from .console import make_console
 from .flags import Reproduce, UsageError
 from .load import check_device
+from .sets import check_paths, say_what_is_unexpected, sets_needed, with_their_sets
 
 SMOKE_SEEDS = 2
 UNFINISHED = 1  # exit code
 SPECS = "specs"  # folder of experiments of one's own, in the folder of the results
+OUT = Path("runs/reproduce")  # not results/: what this project finished is not the user's
+SMOKE_OUT = Path("runs/smoke")
+ALONE = ("list", "vectors")
+OTHERS = {
+    "all": "All of these.",
+    "vectors": "No runs: the word vectors of the sets' words, as one small file for --embeddings.",
+    "FILE.json": "Rows of one's own, from a JSON file.",
+}
 
 
 def reproduce(flags: Reproduce) -> int:
     console = make_console()
     if flags.targets == ("list",):
-        for name in NAMES:
-            console.print(f"{name:9} {about(name)}")
+        for name, what in [*((name, about(name)) for name in NAMES), *OTHERS.items()]:
+            console.print(f"{name:9} {what}")
         return 0
     if flags.targets == ("vectors",):
         return write_vectors(flags, console)
+    names = expand(flags.targets)
     check(flags)
     rank, local_rank = leave_group()
     plan = make_plan(flags.data_dir, one_file(flags.embeddings), flags.seeds, flags.smoke, flags.settings)
-    names = expand(flags.targets)
-    folder = flags.out or Path("runs/smoke" if flags.smoke else "results")
-    complete = flags.report_only or work(flags, [find(name, plan) for name in names], folder, rank, local_rank, console)
+    folder = flags.out or (SMOKE_OUT if flags.smoke else OUT)
+    complete = True
+    if flags.report_only:
+        check_anything_is_finished(folder)
+    else:
+        asked = [find(name, plan) for name in names]
+        targets = with_their_sets(asked, plan, flags.data_dir, console)
+        complete = work(flags, targets, folder, rank, local_rank, console) and len(targets) == len(asked)
+        names = [target.name for target in targets]
     if rank == 0:  # under torchrun, one process is enough to write
         report(plan, names, folder, console)
     return 0 if complete else UNFINISHED
@@ -51,12 +67,20 @@ def reproduce(flags: Reproduce) -> int:
 
 def check(flags: Reproduce) -> None:
     if not flags.targets:
-        raise UsageError(f"what is to be reproduced? list, {', '.join(NAMES)}, all, or a JSON file")
+        raise UsageError(f"what is to be reproduced? list, {', '.join(NAMES)}, all, vectors, or a JSON file")
     for name, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):
         if value < 1:
             raise UsageError(f"{name} must be 1 or more, got {value}")
-    if flags.data_dir is None and not flags.smoke and not flags.report_only:
+    if flags.report_only:
+        return
+    if flags.data_dir is None and not flags.smoke:
         raise UsageError("--data-dir DIR: the folder with the sets; nothing is downloaded (--smoke does without)")
+    check_paths(flags.data_dir, flags.embeddings)
+
+
+def check_anything_is_finished(folder: Path) -> None:
+    if not (folder / RUNS).is_file() or all("error" in record for record in Store(folder).records().values()):
+        raise DataError.at(folder, "nothing is finished there that could be reported; --out names another folder")
 
 
 def one_file(embeddings: Sequence[Path]) -> Path | None:
@@ -76,10 +100,11 @@ def write_vectors(flags: Reproduce, console: Console) -> int:
     """The vectors of all words of the sets in one .npz, under the name of the file that they come from, or of all."""
     if flags.data_dir is None or not flags.embeddings:
         raise UsageError("vectors needs --data-dir DIR and --embeddings FILE")
+    check_paths(flags.data_dir, flags.embeddings)
     names = [name for name in SOURCES if is_here(name, flags.data_dir)]
     splits = [read_splits(Data(name), flags.data_dir) for name in names]
     words = {word for part in splits for e in (*part.train, *part.dev, *part.test) for word in e.words}
-    path = (flags.out or Path("results")) / f"{'+'.join(map(vectors_name, flags.embeddings))}.npz"
+    path = (flags.out or OUT) / f"{'+'.join(map(vectors_name, flags.embeddings))}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     _, found = write_archive(flags.embeddings, sorted(words), path)
     size = path.stat().st_size / 2**20
@@ -92,8 +117,10 @@ def write_vectors(flags: Reproduce, console: Console) -> int:
 def expand(targets: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(name for target in targets for name in (NAMES if target == "all" else (target,))))
     for name in names:
+        if name in ALONE:
+            raise UsageError(f"{name} goes with no other target: `sentence-state reproduce {name}`")
         if name not in NAMES and not name.endswith(".json"):
-            known = ", ".join(["list", *NAMES, "all"])
+            known = ", ".join(["list", *NAMES, "all", "vectors"])
             raise UsageError(f"there is no {name!r} to reproduce; there are {known}, and files that end in .json")
     return names
 
@@ -104,6 +131,7 @@ def work(
     """Train, then measure with nothing beside it; whether all of it could be finished."""
     place = Place(flags.data_dir, one_file(flags.embeddings), str(check_device(flags.device)))
     crew = Crew(flags.jobs, place, local_rank)
+    say_what_is_unexpected(sets_needed(targets), flags.data_dir, console)
     left = run_all([run for target in targets for run in target.runs], folder, crew, console.print)
     if left:
         console.print(f"{len(left)} runs are not finished; the same command goes on with them")

@@ -16,6 +16,7 @@ from .console import make_console
 from .flags import Tune, UsageError
 from .load import check_device
 from .reproduce import make_plan
+from .sets import check_paths, say_what_is_unexpected
 
 
 def tune(flags: Tune) -> int:
@@ -36,6 +37,7 @@ def tune(flags: Tune) -> int:
         flags.final_seeds,
     )
     home = folder / home_of(search, plan)
+    say_what_is_unexpected([plan.data(name) for name in search.data], flags.data_dir, console)
     mark = "SMOKE RUN, NOT A RESULT: " if flags.smoke else ""
     for encoder, trial in search_settings(search, plan, folder, crew, console.print).items():
         chosen = ", ".join(f"{name} {value}" for name, value in trial.options.items())
@@ -64,3 +66,4 @@ def check(flags: Tune) -> None:
             raise UsageError(f"--encoders must be of {', '.join(ENCODERS)}, got {encoder!r}")
     if flags.data_dir is None and not flags.smoke:
         raise UsageError("--data-dir DIR: the folder with the set; nothing is downloaded (--smoke does without)")
+    check_paths(flags.data_dir, [flags.embeddings] if flags.embeddings else [])

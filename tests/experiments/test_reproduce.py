@@ -13,6 +13,7 @@ from sentence_state.experiments.report import commits, listed
 
 from ..command_line import start
 from ..serving.browser import chromium
+from .test_runs import write_reviews
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,14 @@ def test_the_page_opens_in_a_browser_without_a_request(smoke, tmp_path):
         (["table4", "--smoke", "--seeds", "0"], "--seeds must be 1 or more, got 0"),
         (["table4", "--smoke", "--settings", "wurst"], "wurst: neither a preset (paper, best, fast) nor a folder"),
         (["table4", "--data-dir", "."], "the benchmark mr is not here"),
+        (["table1", "--data-dir", "."], ".: none of the benchmarks is here"),
+        (["table4", "--smoke", "--data-dir", "nowhere"], "nowhere: no such folder"),
+        (["table4", "--smoke", "--embeddings", "nowhere.txt"], "nowhere.txt: no such file"),
+        (["vectors", "--data-dir", "nowhere", "--embeddings", "wrong.json"], "nowhere: no such folder"),
+        (["list", "table4"], "list goes with no other target: `sentence-state reproduce list`"),
+        (["table4", "vectors", "--smoke"], "vectors goes with no other target"),
+        (["table4", "--report-only"], "runs/reproduce: nothing is finished there"),
+        (["table4", "--report-only", "--out", "."], ".: nothing is finished there"),
         (["grid.json", "--smoke"], "grid.json: no such file"),
         (["wrong.json", "--smoke"], "wrong.json: unknown: row; the fields are"),
         (["option.json", "--smoke"], "settings: expected the fields of TrainingConfig; missing or unknown: droput"),
@@ -133,11 +142,52 @@ def test_what_is_wrong_is_said_in_one_line(arguments, message, call, tmp_path):
     assert code == 2
     assert message in errors
     assert "Traceback" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["option.json", "set.json", "wrong.json"]
+
+
+def test_tables_whose_sets_are_missing_are_left_out_before_anything_is_trained(call, tmp_path):
+    data = write_reviews(tmp_path / "data")
+    (tmp_path / "mine.json").write_text('{"data": "mr", "rows": [{"label": "a"}]}')
+    arguments = ["--smoke", "--seeds", "1", "--data-dir", str(data)]
+    code, output, _ = call(["table7", "mine.json", "table5", *arguments], tmp_path)
+    assert code == 1  # not all that was asked for is finished
+    table7, table5, *rest = [line for line in output.splitlines() if line]
+    assert table7.startswith(f"left out: table7 ({data}: the benchmark conll2003 is not here. Looked for ")
+    assert table5.startswith(f"left out: table5 ({data}: the benchmark fdu/books is not here. Looked for ")
+    assert table5.endswith("Not here either: fdu/mr)")
+    assert rest[0].startswith("mr train: ")
+    assert "another release or another preparation?" in rest[0]
+    assert output.count("mr train: ") == 1
+    assert "| a | " in (tmp_path / "runs/smoke/report.md").read_text()
+    code, output, error = call(["table7", *arguments], tmp_path)
+    assert (code, output) == (2, "")
+    assert error.startswith(f"error: {data}: the benchmark conll2003 is not here")
+
+
+def test_what_was_finished_with_other_data_is_never_shown_as_the_users(call, tmp_path):
+    (tmp_path / "mine.json").write_text('{"data": "mr", "rows": [{"label": "a"}]}')
+    arguments = ["mine.json", "--smoke", "--seeds", "1", "--data-dir"]
+    first, other = write_reviews(tmp_path / "first"), write_reviews(tmp_path / "other", pos=40)
+    assert call([*arguments, str(first)], tmp_path)[0] == 0
+    code, output, error = call([*arguments, str(other)], tmp_path)
+    assert code == 2
+    assert "finished before" not in output
+    assert error.startswith("error: runs/smoke: finished runs of mr with vectors 'none' were made with other data")
+
+
+def test_the_folder_of_results_is_not_the_one_in_which_this_projects_lie(call, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "vectors.txt").write_text("fine 1 2\n")
+    data = str(write_reviews(tmp_path / "data"))
+    assert call(["vectors", "--data-dir", data, "--embeddings", "vectors.txt"], tmp_path)[0] == 0
+    assert call(["table1", "--data-dir", data], tmp_path)[0] == 0
+    assert {path.name for path in (tmp_path / "runs/reproduce").iterdir()} >= {"vectors.npz", "runs.jsonl", "report.md"}
+    assert list((tmp_path / "results").iterdir()) == []
 
 
 def test_the_list_names_everything(call, tmp_path):
     output = call(["list"], tmp_path)[1]
-    assert [line.split()[0] for line in output.splitlines()] == list(NAMES)
+    assert [line.split()[0] for line in output.splitlines()] == [*NAMES, "all", "vectors", "FILE.json"]
 
 
 def test_rows_of_ones_own_are_run_from_a_file(call, tmp_path):
