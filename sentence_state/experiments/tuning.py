@@ -49,6 +49,7 @@ OF_TASKS: dict[str, dict[str, Sequence[Any]]] = {
     },
     "tagging": {"consistency": (0.0, 0.5, 1.0)},
 }
+LOG = "trials.jsonl"  # beside the settings, a line a trial
 RANDOM_TRIALS = 5  # before the sampler learns; does not depend on the number of trials, so that a search can go on
 
 
@@ -115,6 +116,7 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
     task = task_of(search, plan)
     home = folder / home_of(search, plan)
     check_same_sets(search, home)
+    check_no_fewer_trials(search, home)
     distributions: dict[str, BaseDistribution] = {
         name: CategoricalDistribution(list(values)) for name, values in space_of(task).items()
     }
@@ -168,6 +170,28 @@ def check_same_sets(search: Search, home: Path) -> None:
         if path.exists() and (before := as_tuple(read_json(path).get("data"))) != search.data:
             names = ", ".join(map(str, before))
             raise DataError.at(path, f"these settings were chosen on {names}; --out names a folder for others")
+
+
+def check_no_fewer_trials(search: Search, home: Path) -> None:
+    """The best of more trials is not written over by that of fewer, nor is their log."""
+    for encoder in search.encoders:
+        path = home / f"{slug(encoder)}.json"
+        if path.exists() and (before := trials_before(encoder, home)) > search.trials:
+            raise DataError.at(
+                path,
+                f"these settings are the best of {before} trials, got --trials {search.trials}; --trials {before} or "
+                "more goes on with that search, --out names a folder for another",
+            )
+
+
+def trials_before(encoder: str, home: Path) -> int:
+    """Of its own: finalists that it took from another encoder came on top."""
+    return sum(trial["encoder"] == encoder and "taken_from" not in trial for trial in read_log(home))
+
+
+def read_log(home: Path) -> list[dict[str, Any]]:
+    path = home / LOG
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def as_tuple(names: Any) -> tuple[Any, ...]:
@@ -270,11 +294,12 @@ def dev_of(trial: Trial) -> float:
 
 
 def keep(search: Search, task: str, home: Path, trials: Sequence[Trial]) -> None:
-    """The log of all trials so far, and the best settings so far of each encoder."""
+    """The log of all trials so far, those of other encoders before them, and the best settings so far of each."""
     home.mkdir(parents=True, exist_ok=True)
     ordered = sorted(trials, key=lambda trial: (search.encoders.index(trial.encoder), trial.number))
-    lines = [json.dumps(trial.line(), ensure_ascii=False) for trial in ordered]
-    write_text(home / "trials.jsonl", "\n".join(lines) + "\n")
+    others = [line for line in read_log(home) if line["encoder"] not in search.encoders]
+    lines = [json.dumps(line, ensure_ascii=False) for line in (*others, *(trial.line() for trial in ordered))]
+    write_text(home / LOG, "\n".join(lines) + "\n")
     for encoder, trial in best_of(trials).items():
         write_json(home / f"{slug(encoder)}.json", chosen(search, task, trial, trials))
 

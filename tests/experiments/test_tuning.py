@@ -202,6 +202,24 @@ def test_what_was_chosen_on_other_sets_is_not_written_over(tmp_path):
     assert (tmp_path / "fdu" / "cnn.json").read_text() == before
 
 
+def test_what_was_chosen_of_more_trials_is_not_written_over(tuned, tmp_path):
+    shutil.copytree(tuned[0], tmp_path, dirs_exist_ok=True)
+    before = {path: path.read_text() for path in (tmp_path / "mr").iterdir()}
+    fewer = replace(SEARCH, trials=1, encoders=("BiLSTM",))
+    with pytest.raises(DataError, match="these settings are the best of 5 trials, got --trials 1; --trials 5 or"):
+        tune(fewer, PLAN, tmp_path, Crew(), lambda line: None)
+    assert {path: path.read_text() for path in (tmp_path / "mr").iterdir()} == before
+
+
+def test_the_log_keeps_the_trials_of_other_encoders(tuned, tmp_path):
+    shutil.copytree(tuned[0], tmp_path, dirs_exist_ok=True)
+    before = trials_of(tmp_path)
+    for _ in range(2):
+        tune(replace(SEARCH, trials=1, encoders=("CNN",)), PLAN, tmp_path, Crew(), lambda line: None)
+        assert trials_of(tmp_path)[:-1] == before
+    assert trials_of(tmp_path)[-1]["encoder"] == "CNN"
+
+
 def test_settings_are_those_of_the_set_else_of_its_group_else_of_its_task(tmp_path):
     for place, dropout in (("fdu/books", 0.1), ("fdu", 0.2), ("classification", 0.3)):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
@@ -230,6 +248,9 @@ def test_the_space_holds_fields_of_the_configs_only():
         (["mr"], "--data-dir DIR"),
         (["mr", "--smoke", "--trials", "0"], "--trials must be 1 or more, got 0"),
         (["mr", "--smoke", "--encoders", "GRU"], "got 'GRU'"),
+        (["mr", "--smoke", "--data-dir", "nowhere"], "nowhere: no such folder"),
+        (["mr", "--smoke", "--embeddings", "nowhere.txt"], "nowhere.txt: no such file"),
+        (["mr", "--data-dir", ".", "--jobs", "2"], ".: the benchmark mr is not here"),
         (["imdb", "--smoke"], "imdb: no such set"),
         (["--smoke"], "on what is to be tuned?"),
         (["fdu/books", "ewt", "--smoke"], "fdu/books (classification), ewt (tagging)"),
