@@ -47,8 +47,7 @@ def section_4(plan: Plan, records: Records) -> Section:
             lengths, scores = binned(summary, bins_of)
             spread = scores.std(axis=0, ddof=1).tolist() if len(scores) > 1 else None
             curves.append(Curve(summary.row.label, lengths.tolist(), scores.mean(axis=0).tolist(), spread))
-            thirds = binned(summary, lambda lengths: np.array_split(np.argsort(lengths, kind="stable"), 3))[1]
-            cells = [f"{mean:.2f}" for mean in thirds.mean(axis=0)]
+            cells = [f"{mean:.2f}" for mean in thirds_of(summary).mean(axis=0)]
             rows.append((group, summary.row.label, *cells, str(len(scores))))
         metric = "F1" if group.startswith("CoNLL") else "accuracy"
         panels.append(Panel(group, "words (mean of a bin)", metric, curves))
@@ -62,6 +61,11 @@ def section_4(plan: Plan, records: Records) -> Section:
     if panels:
         section.figures.append(draw("figure4", experiment.title, panels, plan.smoke))
     return section
+
+
+def thirds_of(summary: Summary) -> NDArray[np.float64]:
+    """Scores (seeds, 3) of the shortest third of the sentences, the middle one and the longest."""
+    return binned(summary, lambda lengths: np.array_split(np.argsort(lengths, kind="stable"), 3))[1]
 
 
 def bins_of(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .analysis import figure_4, figure_5, memory, section_4, section_5, section_memory
+from .claims import Cells, growth_claims, length_claims, memory_claims, score_claims, time_claims
 from .classification import table_4, table_5
 from .comparison import compare
 from .curves import steps_figure
@@ -29,6 +30,7 @@ class Target:
     runs: list[Run]
     measurements: list[Measurement]
     section: Callable[[Records], Section]
+    claims: Callable[[Records], list[Cells]] = lambda records: []  # rows of the section of claims
 
 
 EXPERIMENTS: dict[str, Callable[[Plan], Experiment]] = {
@@ -57,7 +59,14 @@ def find(name: str, plan: Plan) -> Target:
     """A name of the paper, or a JSON file with rows of one's own."""
     if name in MEASUREMENTS:
         sections = {"table1": section_1, "figure5": section_5, "memory": section_memory}
-        return Target(name, [], MEASUREMENTS[name](plan), lambda records: sections[name](plan, records))
+        claims = {"figure5": growth_claims, "memory": memory_claims}.get(name, lambda plan, records: [])
+        return Target(
+            name,
+            [],
+            MEASUREMENTS[name](plan),
+            lambda records: sections[name](plan, records),
+            lambda records: claims(plan, records),
+        )
     if name not in EXPERIMENTS:
         own = grid(Path(name), plan)
         return Target(name, own.runs(), [], lambda records: compare(own, records))
@@ -68,7 +77,20 @@ def find(name: str, plan: Plan) -> Target:
         single = {labelled("", settings, plan): replace(plan, settings=(settings,)) for settings in plan.settings}
         each = {label: EXPERIMENTS[name](one) for label, one in single.items()}
     measurements = [one.times for one in each.values() if one.times]
-    return Target(name, experiment.runs(), measurements, lambda records: section_of(experiment, each, plan, records))
+    return Target(
+        name,
+        experiment.runs(),
+        measurements,
+        lambda records: section_of(experiment, each, plan, records),
+        lambda records: claims_of(experiment, each, plan, records),
+    )
+
+
+def claims_of(experiment: Experiment, each: Mapping[str, Experiment], plan: Plan, records: Records) -> list[Cells]:
+    if experiment.name == "figure4":
+        return length_claims(plan, records)
+    times = [row for one in each.values() for row in time_claims(one, records)]
+    return [*score_claims(experiment, records), *times]
 
 
 def section_of(experiment: Experiment, each: Mapping[str, Experiment], plan: Plan, records: Records) -> Section:

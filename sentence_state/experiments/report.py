@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .catalogue import Target
+from .claims import section_of_claims
 from .document import Report, Section, Table
 from .summaries import Records, shortened, variants
 
@@ -36,7 +37,10 @@ def make_report(targets: Sequence[Target], records: Records, smoke: bool) -> Rep
     lines = [record for target in begun for record in used(target, records)]
     sections = [target.section(records) for target in begun]
     leave_out_repeated_times(sections)
-    return Report(facts(lines), [Section("reading", "How to read this report", list(READING)), *sections], smoke)
+    opening = [Section("reading", "How to read this report", list(READING))]
+    if claims := [row for target in begun for row in target.claims(records)]:
+        opening.append(section_of_claims(claims))
+    return Report(facts(lines), [*opening, *sections], smoke)
 
 
 def leave_out_repeated_times(sections: Sequence[Section]) -> None:

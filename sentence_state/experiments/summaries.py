@@ -97,8 +97,13 @@ def shortened(commit: str) -> str:
 
 def ratio(record: dict[str, Any], label: str, to: str, kind: str) -> float:
     """How many times as long one model takes as another: the median over the rounds in which they took turns."""
+    return float(np.median(rounds_of(record, label, to, kind)))
+
+
+def rounds_of(record: dict[str, Any], label: str, to: str, kind: str) -> NDArray[np.float64]:
+    """The same, for each round."""
     seconds = record["seconds"]
-    return float(np.median(np.divide(seconds[label][kind], seconds[to][kind])))
+    return np.asarray(np.divide(seconds[label][kind], seconds[to][kind]))
 
 
 def finished(run: Run, records: Records) -> dict[str, Any] | None:

@@ -1,0 +1,216 @@
+"""What the paper claims, and whether our numbers say the same: a verdict by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .analysis import figure_4, figure_5, memory, ratios_of, thirds_of
+from .comparison import mean_of_sets, shown_p, with_common_seeds
+from .document import Section, Table
+from .experiment import Experiment, Plan, Row
+from .paper_results import MEMORY
+from .significance import t_test
+from .summaries import Records, Summary, measured, rounds_of, summarise
+
+LEVEL = 0.05
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+RULES = (
+    "Scores: a claim holds if the difference has the sign that it says and p < 0.05, by Welch's t-test over seeds; it "
+    "does not hold if the sign is the other one and p < 0.05; else it is not decided. With length: the score of the "
+    "longest third of the test sentences less that of the shortest, by the same rule. Times: it holds if the ratio is "
+    "above one in every round, and does not if it is below one in every round. Growth: it holds if every number is "
+    "above the one before. Memory: it holds if the ratio is above one, and does not else.",
+    "The models are those of the tables below, under which stands where they are not the paper's. Claims for which "
+    "there are no runs are left out.",
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That one row has a higher score than another, or that it does not. group: where several groups have both rows;
+    otherwise their mean is compared."""
+
+    experiment: str
+    text: str
+    first: str
+    second: str
+    higher: bool = True
+    group: str = ""
+
+
+CLAIMS = (
+    Claim("table2", "One sentence node is better than none", "+1 sentence nodes", "+0 sentence nodes"),
+    Claim("table2", "Two sentence nodes are no better than one", "+2 sentence nodes", "+1 sentence nodes", False),
+    Claim("table2", "300 units are better than 100", "Hidden size 300", "Hidden size 100"),
+    Claim("table2", "600 units are no better than 300", "Hidden size 600", "Hidden size 300", False),
+    Claim("table2", "<s> and </s> help", "With <s>, </s>", "Without <s>, </s>"),
+    Claim("figure2", "9 steps are better than 1", "9", "1", group="window 1"),
+    Claim("figure2", "11 steps are no better than 9", "11", "9", False, "window 1"),
+    Claim("table3", "BiLSTM is better than LSTM", "BiLSTM", "LSTM"),
+    Claim("table3", "2 stacked BiLSTM are better than one", "2 stacked BiLSTM", "BiLSTM"),
+    Claim("table3", "3 stacked BiLSTM are no better than 2", "3 stacked BiLSTM", "2 stacked BiLSTM", False),
+    Claim("table3", "S-LSTM is better than BiLSTM", "S-LSTM", "BiLSTM"),
+    Claim("table3", "S-LSTM is better than 2 stacked BiLSTM", "S-LSTM", "2 stacked BiLSTM"),
+    Claim("table3", "S-LSTM is better than 3 stacked CNN", "S-LSTM", "3 stacked CNN"),
+    Claim("table3", "S-LSTM is better than Transformer (N=8)", "S-LSTM", "Transformer (N=8)"),
+    Claim("table3", "BiLSTM is better with attention", "BiLSTM+Attention", "BiLSTM"),
+    Claim("table3", "S-LSTM is better with attention", "S-LSTM+Attention", "S-LSTM"),
+    Claim("table3", "With attention, S-LSTM is better than BiLSTM", "S-LSTM+Attention", "BiLSTM+Attention"),
+    Claim("table4", "S-LSTM is better than BiLSTM", "S-LSTM", "BiLSTM"),
+    Claim("table5", "On average S-LSTM is better than BiLSTM", "S-LSTM", "BiLSTM"),
+    Claim("table5", "On average S-LSTM is better than 2 stacked BiLSTM", "S-LSTM", "2 stacked BiLSTM"),
+    Claim("figure3", "9 steps are better than 1", "9", "1", group="conll2003"),
+    Claim("table6", "S-LSTM is better than BiLSTM", "S-LSTM", "BiLSTM"),
+    Claim("table7", "S-LSTM is better than BiLSTM", "S-LSTM", "BiLSTM"),
+)
+LONGER = "S-LSTM loses less than BiLSTM with length"
+
+Cells = tuple[str, ...]
+COLUMNS = ("where", "settings", "claim", "paper", "ours", "p", "verdict")
+
+
+def section_of_claims(rows: Sequence[Cells]) -> Section:
+    table = Table(COLUMNS, tuple(dict.fromkeys(rows)), 3)
+    return Section("claims", "The paper's claims, measured", list(RULES), [table])
+
+
+def verdict(gain: float, p: float | None) -> str:
+    if p is None or p >= LEVEL:
+        return OPEN
+    return HOLDS if gain > 0 else FAILS
+
+
+def where(experiment: Experiment) -> str:
+    """Table 4"""
+    return experiment.title.partition(":")[0]
+
+
+def plain(text: str, row: Row) -> str:
+    """A label without the name of the settings."""
+    return text.removesuffix(f" ({Path(row.settings).name})")
+
+
+# ---- scores -----------------------------------------------------------------------------------------
+
+
+def score_claims(experiment: Experiment, records: Records) -> list[Cells]:
+    """A row for each claim about this table or figure, and each of its settings."""
+    summaries = [summary for summary in summarise(experiment, records) if len(summary.scores)]
+    rows: list[Cells] = []
+    for settings in dict.fromkeys(row.settings for row in experiment.rows):
+        own = [summary for summary in summaries if summary.row.settings == settings]
+        groups = len({row.group for row in experiment.rows if row.settings == settings})
+        for claim in (claim for claim in CLAIMS if claim.experiment == experiment.name):
+            first, second = (with_label(own, label, claim.group) for label in (claim.first, claim.second))
+            complete = len(first) == len(second) == (groups if experiment.name == "table5" else 1)
+            if complete:
+                rows.append(score_row(where(experiment), claim, first, second))
+    return rows
+
+
+def with_label(summaries: Sequence[Summary], label: str, group: str) -> list[Summary]:
+    """The rows of this label: one, or one for each group; each with the seeds that all of them have."""
+    found = [summary for summary in summaries if plain(summary.row.label, summary.row) == label]
+    found = [summary for summary in found if not group or plain(summary.row.group, summary.row) == group]
+    return with_common_seeds(found) if found else []
+
+
+def score_row(place: str, claim: Claim, first: Sequence[Summary], second: Sequence[Summary]) -> Cells:
+    ours, theirs = mean_of_sets(first), mean_of_sets(second)
+    papers = [[summary.row.paper for summary in summaries] for summaries in (first, second)]
+    printed = [np.mean([p for p in scores if p is not None]) for scores in papers if None not in scores]
+    cells = compared(ours, theirs, claim.higher)
+    return (place, settings_of(first[0]), claim.text, beside(printed) if len(printed) == 2 else "", *cells)
+
+
+def compared(ours: NDArray[np.float64], theirs: NDArray[np.float64], higher: bool = True) -> Cells:
+    """Both means, p, and the verdict."""
+    gain, p = float(ours.mean() - theirs.mean()), t_test(ours, theirs)
+    return (beside([ours.mean(), theirs.mean()]), shown_p(p), verdict(gain if higher else -gain, p))
+
+
+def beside(numbers: Sequence[Any]) -> str:
+    return " / ".join(f"{number:.2f}" for number in numbers)
+
+
+def settings_of(summary: Summary) -> str:
+    return f"{Path(summary.row.settings).name}, {summary.row.runs[0].vectors}"
+
+
+def length_claims(plan: Plan, records: Records) -> list[Cells]:
+    """Figure 4: the longest third less the shortest, for each seed."""
+    experiment = figure_4(plan)
+    found: dict[tuple[str, str], dict[str, Summary]] = {}
+    for summary in summarise(experiment, records):
+        if len(summary.scores):
+            kinds = found.setdefault((summary.row.group, summary.row.settings), {})
+            kinds[summary.row.runs[0].model.encoder] = summary
+    return [
+        (f"{where(experiment)}, {group}", settings_of(pair["S-LSTM"]), LONGER, "", *compared(*changes(pair)))
+        for (group, _), pair in found.items()
+        if {"S-LSTM", "BiLSTM"} <= pair.keys()
+    ]
+
+
+def changes(pair: Mapping[str, Summary]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    first, second = (thirds_of(pair[encoder]) for encoder in ("S-LSTM", "BiLSTM"))
+    return first[:, 2] - first[:, 0], second[:, 2] - second[:, 0]
+
+
+# ---- times and memory -------------------------------------------------------------------------------
+
+
+def time_claims(experiment: Experiment, records: Records) -> list[Cells]:
+    """That the S-LSTM is faster than the BiLSTM, as ratios, in each precision; of an experiment with one settings."""
+    timed = {row.label: row for row in experiment.timed or experiment.rows}
+    if experiment.times is None or not {"S-LSTM", "BiLSTM"} <= dict(experiment.times.models).keys():
+        return []
+    own, other = timed["S-LSTM"], timed["BiLSTM"]
+    rows: list[Cells] = []
+    for precision, (record,) in measured([experiment.times], records).items():
+        for place, (kind, what) in enumerate((("train", "trains"), ("decode", "predicts"))):
+            ratios = rounds_of(record, "BiLSTM", "S-LSTM", kind)
+            pairs = [row.paper_times[place] for row in (other, own) if row.paper_times]
+            printed = f"{pairs[0] / pairs[1]:.2f}" if pairs and pairs[0] and pairs[1] else ""
+            settings = f"{Path(own.settings).name}, {precision}"
+            claim = f"S-LSTM {what} faster than BiLSTM"
+            rows.append(
+                (where(experiment), settings, claim, printed, f"{np.median(ratios):.2f}", "", by_rounds(ratios))
+            )
+    return rows
+
+
+def by_rounds(ratios: NDArray[np.float64]) -> str:
+    if (ratios > 1).all():
+        return HOLDS
+    return FAILS if (ratios < 1).all() else OPEN
+
+
+def growth_claims(plan: Plan, records: Records) -> list[Cells]:
+    """Figure 5: the ratios of the groups."""
+    claim = "The longer the text, the larger the S-LSTM's advantage in training"
+    rows: list[Cells] = []
+    for precision, lines in measured(figure_5(plan), records).items():
+        ratios = [ratio for _, ratio in sorted(ratios_of(lines).items())]
+        shown = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+        grows = HOLDS if all(np.diff(ratios) > 0) else FAILS
+        rows.append(("Figure 5", f"{Path(plan.settings[0]).name}, {precision}", claim, "", shown, "", grows))
+    return rows
+
+
+def memory_claims(plan: Plan, records: Records) -> list[Cells]:
+    rows: list[Cells] = []
+    for precision, (line,) in measured(memory(plan), records).items():
+        used = line["megabytes"]
+        ours, printed = used["S-LSTM"] / used["BiLSTM"], MEMORY["S-LSTM"] / MEMORY["BiLSTM"]
+        settings = f"{Path(plan.settings[0]).name}, {precision}"
+        found = HOLDS if ours > 1 else FAILS
+        claim = "S-LSTM takes more memory than BiLSTM"
+        rows.append(("Memory", settings, claim, f"{printed:.2f}", f"{ours:.2f}", "", found))
+    return rows
