@@ -95,6 +95,13 @@ def test_tables_in_and_out(folder, capsys):
     assert (folder / "answers.tsv").read_text().startswith("text\tlabel\tscore\tspans\n")
 
 
+def test_a_first_row_that_looks_like_a_header_can_be_a_text(folder, capsys):
+    (folder / "short.csv").write_text("Great,excellent\nfilm number 1,bad\nfilm number 2,bad\n")
+    predict = ("predict", "c", "--input", "short.csv", "--json")
+    assert len(said(capsys, *predict).splitlines()) == 2
+    assert json.loads(said(capsys, *predict, "--header", "no").splitlines()[0])["text"] == "Great"
+
+
 def test_rows_without_a_text_get_no_answer_and_it_is_said(folder, capsys):
     (folder / "gaps.csv").write_text("text,label\nplay jazz,a\n,b\n  ,c\nset a timer,d\n")
     assert main(["predict", "c", "--input", "gaps.csv", "--output", "ANSWERS.CSV"]) == 0

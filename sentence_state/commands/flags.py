@@ -63,6 +63,8 @@ class TableFlags:
     """Name of the column, or its number from 1."""
     label_column: Column = None
     delimiter: Character = None
+    header: Literal["auto", "yes", "no"] = "auto"
+    """Whether the first row names the columns."""
     tokenized: Switch = False
     """The words of a text are separated by spaces already."""
     keep_contractions: Switch = False
@@ -230,6 +232,7 @@ class Predict:
     encoding: Name = None
     text_column: Column = None
     delimiter: Character = None
+    header: Literal["auto", "yes", "no"] = "auto"
 
 
 @dataclass(frozen=True)

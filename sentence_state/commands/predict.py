@@ -18,7 +18,7 @@ from ..models.model import Prediction
 from .console import coloured, colours_of, make_console
 from .flags import Predict, UsageError
 from .load import load_model
-from .read import delimiter_of
+from .read import HEADER, delimiter_of
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 COLUMNS = (".conll", ".conllu", ".iob", ".bio")
@@ -94,6 +94,7 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
             labelled=False,
             tokenizer=model.tokenizer,
             delimiter=delimiter_of(flags.delimiter),
+            header=HEADER[flags.header],
             encoding=flags.encoding,
             skip_empty=True,
         )

@@ -29,6 +29,7 @@ from .flags import Classifier, ColumnFlags, Joint, TableFlags, Tagger, TrainFlag
 TARGET_SCHEME = "bioes"
 TASK_OF_SETS = {"classifier": "classification", "tagger": "tagging"}
 TARGETS = {"classifier": ("label",), "tagger": ("tags",), "joint": ("label", "tags")}
+HEADER = {"auto": None, "yes": True, "no": False}
 SHOWN = 20
 
 
@@ -105,6 +106,7 @@ def read_labelled(path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding:
         label_column=flags.label_column,
         tokenizer=tokenizer,
         delimiter=delimiter_of(flags.delimiter),
+        header=HEADER[flags.header],
         encoding=encoding,
         skip_empty=flags.skip_empty,
     )
@@ -203,6 +205,7 @@ def form_of(flags: TrainFlags, path: Path) -> tuple[Form, str | None]:
             label_column=table.label_column,
             tokenizer=tokenizer_of(flags),
             delimiter=delimiter_of(table.delimiter),
+            header=HEADER[table.header],
             encoding=flags.encoding,
             skip_empty=table.skip_empty,
         )

@@ -14,7 +14,9 @@ from .text_files import TextFile
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 SNIFFED_ROWS = 200
 LARGEST_FIELD = 2**31 - 1  # the csv module refuses a text of more than 131,072 characters otherwise
-SHORT_NAME = re.compile(r"[A-Za-z_][\w-]{0,30}(?: [\w-]+){0,2}")
+SHORT_NAME = re.compile(r"[^\W\d][\w-]{0,30}(?: [\w-]+){0,2}")
+NUMBER = re.compile(r"[-+]?[\d.,]*\d%?")
+ENOUGH_ROWS = 10  # to tell a name from the values below it by these alone
 
 
 class Row(NamedTuple):
@@ -50,13 +52,13 @@ def read_delimited(
         csv.field_size_limit(limit)
     if not rows:
         raise file.error("the file is empty", 1)
-    has_header = looks_like_header(rows, names) if header is None else header
+    has_header, said = find_header(rows, names, header)
     width = len(rows[0].cells) if has_header else usual_width(rows)
     check_widths(file, rows, width, delimiter)
     if has_header and len(rows) == 1:
         raise file.error("a header, but no row after it", rows[0].line)
     columns = [cell.strip() for cell in rows[0].cells] if has_header else [str(i + 1) for i in range(width)]
-    form = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {'a' if has_header else 'no'} header{quoting.form}"
+    form = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {said}{quoting.form}"
     return Rows(columns, rows[1:] if has_header else rows, form)
 
 
@@ -132,12 +134,27 @@ def check_widths(file: TextFile, rows: list[Row], width: int, delimiter: str) ->
             raise file.error(f'expected {width} columns, got {len(row.cells)} ("{shown}"){hint}', row.line)
 
 
-def looks_like_header(rows: list[Row], names: Collection[str]) -> bool:
-    """The first row holds a usual name, or short names that never come again above a column whose values repeat."""
+def find_header(rows: list[Row], names: Collection[str], header: bool | None) -> tuple[bool, str]:
+    """Whether the first row names the columns, and how to say it; `header` is the user's word."""
+    if header is not None:
+        return header, "a header" if header else "no header"
     first = [cell.strip() for cell in rows[0].cells]
-    below = [{row.cells[i].strip() for row in rows[1:] if i < len(row.cells)} for i in range(len(first))]
+    below = [Counter(row.cells[i].strip() for row in rows[1:] if i < len(row.cells)) for i in range(len(first))]
     fresh = [name not in values for name, values in zip(first, below, strict=True)]
     if any(new and (name.lower() in names or last_part(name) in names) for name, new in zip(first, fresh, strict=True)):
+        return True, "a header"
+    if all(fresh) and looks_like_names(first, below, len(rows) - 1):
+        return True, "a header as it seems (--header to choose)"
+    return False, "no header"
+
+
+def looks_like_names(first: list[str], below: list[Counter[str]], size: int) -> bool:
+    """Short names above a column whose values repeat, or any that do not fit what is below them."""
+    if any(2 * len(values) <= size for values in below) and all(SHORT_NAME.fullmatch(name) for name in first):
         return True
-    repeats = any(2 * len(values) <= len(rows) - 1 for values in below)
-    return repeats and all(fresh) and all(SHORT_NAME.fullmatch(name) for name in first)
+    return size >= ENOUGH_ROWS and not any(map(NUMBER.fullmatch, first)) and any(map(is_uniform, below))
+
+
+def is_uniform(values: Counter[str]) -> bool:
+    """Labels of which every one comes again, or numbers: a cell that is neither is a name."""
+    return min(values.values(), default=0) > 1 or all(map(NUMBER.fullmatch, values))

@@ -13,7 +13,7 @@ from .delimited import (
     Quoting,
     Rows,
     check_widths,
-    looks_like_header,
+    find_header,
     parse,
     sniff_delimiter,
     split_rows,
@@ -40,6 +40,7 @@ def table_form(
     label_column: str | None = None,
     tokenizer: Tokenizer | None = None,
     delimiter: str | None = None,
+    header: bool | None = None,
     encoding: str | None = None,
     skip_empty: bool = False,
 ) -> Form:
@@ -66,7 +67,7 @@ def table_form(
             return build_examples(file, found, text, label, tokenizer, skip_empty)[0]
 
         return Form(f"JSONL, text from {names[0]!r}, label from {names[1]!r}", all_lines, read_objects, None, encoding)
-    return delimited_form(sample, text_column, label_column, tokenizer, delimiter, encoding, skip_empty)
+    return delimited_form(sample, text_column, label_column, tokenizer, delimiter, header, encoding, skip_empty)
 
 
 def delimited_form(
@@ -75,6 +76,7 @@ def delimited_form(
     label_column: str | None,
     tokenizer: Tokenizer,
     delimiter: str | None,
+    header: bool | None,
     encoding: str | None,
     skip_empty: bool,
 ) -> Form:
@@ -88,10 +90,10 @@ def delimited_form(
         rows, quoting = parse(sample, delimiter)
     if not rows:
         raise sample.error("the file is empty", 1)
-    header = looks_like_header(rows, known)
-    width = len(rows[0].cells) if header else usual_width(rows)
-    columns = [cell.strip() for cell in rows[0].cells] if header else [str(i + 1) for i in range(width)]
-    body = Rows(columns, [row for row in rows[header:] if len(row.cells) == width], "")
+    has_header, said = find_header(rows, known, header)
+    width = len(rows[0].cells) if has_header else usual_width(rows)
+    columns = [cell.strip() for cell in rows[0].cells] if has_header else [str(i + 1) for i in range(width)]
+    body = Rows(columns, [row for row in rows[has_header:] if len(row.cells) == width], "")
     if not body.rows:
         raise sample.error("a header, but no row after it", rows[0].line)
     text = find_column(sample, body, text_column, "text")
@@ -105,10 +107,10 @@ def delimited_form(
         check_widths(file, found, width, delimiter)
         return build_examples(file, Rows(columns, found, ""), text, label, tokenizer, skip_empty)[0]
 
-    description = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated{quoting.form}, text from {columns[text]!r}, "
-    first = sample.text.split("\n")[rows[0].line - 1].strip() if header else None
+    description = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {said}{quoting.form}"
+    first = sample.text.split("\n")[rows[0].line - 1].strip() if has_header else None
     return Form(
-        f"{description}label from {columns[label]!r}",
+        f"{description}, text from {columns[text]!r}, label from {columns[label]!r}",
         lambda whole: lines_of_rows(whole, delimiter, quoting),
         read_rows,
         first,

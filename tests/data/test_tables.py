@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentence_state.data.errors import DataError
+from sentence_state.data.streamed_forms import table_form
+from sentence_state.data.streaming import StreamedExamples
 from sentence_state.data.tables import read_lines, read_table
 from sentence_state.data.tokenizer import Tokenizer
 
@@ -86,6 +88,43 @@ def test_columns_are_found_by_the_end_of_their_names(tmp_path):
     rows = "".join(f"{i},{i % 2},{'good' if i % 3 else 'bad'},film {i} is long\n" for i in range(9))
     corpus = read_table(write(tmp_path, "review_id,flag,airline_sentiment,comment_text\n" + rows))
     assert corpus.description[1] == "text from column 'comment_text', label from column 'airline_sentiment'"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Текст,Метка",
+        "本文,ラベル",
+        "Überschrift,Änderung",
+        "पाठ,श्रेणी",
+        "Q1: Comment,Q2: Rating (1-5)",
+        "What did you like?,Would you come again? (please choose)",
+    ],
+)
+@pytest.mark.parametrize("labels", [("да", "нет"), ("1", "5")])
+def test_a_header_is_found_in_every_language(tmp_path, names, labels):
+    path = write(tmp_path, names + "\n" + "".join(f"film {i} is long,{labels[i % 2]}\n" for i in range(60)))
+    corpus = read_table(path)
+    assert {example.label for example in corpus.examples} == set(labels)
+    assert len(corpus.examples) == 60
+    assert "a header as it seems (--header to choose)" in corpus.description[0]
+    assert len(read_table(path, header=False).examples) == 61
+    assert len(StreamedExamples([path], table_form(path))) == 60
+    assert len(StreamedExamples([path], table_form(path, header=False))) == 61
+
+
+@pytest.mark.parametrize("first", ["a film that is fine,pos", "7,neutral", "so: so,1"])
+def test_a_first_row_like_the_others_is_no_header(tmp_path, first):
+    rows = "".join(f"film {i} is long,{('pos', 'neg', '1')[i % 3]}\n" for i in range(60))
+    assert len(read_table(write(tmp_path, f"{first}\n{rows}")).examples) == 61
+
+
+def test_whether_there_is_a_header_can_be_said(tmp_path):
+    path = write(
+        tmp_path, "Great,excellent\n" + "".join(f"film number {i},{'bad' if i % 2 else 'good'}\n" for i in range(9))
+    )
+    assert pairs(read_table(path, header=False))[0] == ("Great", "excellent")
+    assert len(read_table(path, header=True).examples) == 9
 
 
 def test_numbers_and_booleans_of_json_become_labels(tmp_path):

@@ -5,7 +5,9 @@ const TEXT_NAMES = ["text", "sentence", "review", "content", "comment", "tweet",
   "question", "query", "phrase", "description", "headline", "input", "title"];
 const LABEL_NAMES = ["label", "labels", "class", "category", "sentiment", "intent", "target", "polarity", "topic", "rating",
   "stars", "emotion", "gold", "output", "score", "y"];
-const SHORT_NAME = /^[A-Za-z_][\w-]{0,30}( [\w-]+){0,2}$/;
+const SHORT_NAME = /^[\p{L}_][\p{L}\p{N}_-]{0,30}( [\p{L}\p{N}_-]+){0,2}$/u;
+const NUMBER = /^[-+]?[\d.,]*\d%?$/;
+const ENOUGH_ROWS = 10; // to tell a name from the values below it by these alone
 
 // UTF-8, UTF-16 with its mark, or what older programs of Windows write.
 export function decoded(buffer) {
@@ -73,14 +75,30 @@ export function delimited(text, mark) {
 
 const isKnown = (name) => [name, name.replace(/.*_/, "")].some((one) => [...TEXT_NAMES, ...LABEL_NAMES].includes(one.toLowerCase()));
 
-// As `predict --input` decides: a usual name, or short names that never come again above a column whose values repeat.
+// As `predict --input` decides: a usual name, or names that never come again and look like names.
 function isHeader([first, ...rest]) {
   const names = first.map((cell) => cell.trim());
-  const below = names.map((_, k) => new Set(rest.map((row) => (row[k] ?? "").trim())));
+  const below = names.map((_, k) => counted(rest.map((row) => (row[k] ?? "").trim())));
   const fresh = names.map((name, k) => !below[k].has(name));
   if (names.some((name, k) => fresh[k] && isKnown(name))) return true;
-  const repeats = below.some((values) => 2 * values.size <= rest.length);
-  return repeats && fresh.every(Boolean) && names.every((name) => SHORT_NAME.test(name));
+  return fresh.every(Boolean) && looksLikeNames(names, below, rest.length);
+}
+
+// Short names above a column whose values repeat, or any that do not fit what is below them.
+function looksLikeNames(names, below, size) {
+  if (below.some((values) => 2 * values.size <= size) && names.every((name) => SHORT_NAME.test(name))) return true;
+  return size >= ENOUGH_ROWS && !names.some((name) => NUMBER.test(name)) && below.some(isUniform);
+}
+
+// Labels of which every one comes again, or numbers: a cell that is neither is a name.
+function isUniform(values) {
+  return [...values.values()].every((count) => count > 1) || [...values.keys()].every((value) => NUMBER.test(value));
+}
+
+function counted(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
 }
 
 function jsonLines(text) {
