@@ -24,7 +24,9 @@ def settings_note(experiment: Experiment) -> str:
         kinds.setdefault(run.model.encoder + suffix + place, []).append(run)
     where = ", ".join(sets) if len(sets) < FEW else f"{len(sets)} sets"
     differences = listed_together((name, differences_of(runs)) for name, runs in kinds.items())
-    return f"Settings: {', '.join(settings)}, on {where} ({experiment.split}). Not as in the paper: {differences}."
+    vectors = ", ".join(dict.fromkeys(row.runs[0].vectors for row in experiment.rows))
+    beginning = f"Settings: {', '.join(settings)}; word vectors: {vectors}; data: {where} ({experiment.split})"
+    return f"{beginning}. Not as in the paper: {differences}."
 
 
 def differences_of(runs: Sequence[Run]) -> str:
@@ -62,8 +64,8 @@ def listed_together(pairs: Iterable[tuple[str, str]]) -> str:
         names.setdefault(description, []).append(name)
     most = max(names, key=lambda description: len(names[description]))
     if len(names) > 1 and len(names[most]) > FEW:
+        del names[most]
         names[most] = ["all others"]
-        names = {description: names[description] for description in (*(names.keys() - {most}), most)}
     if len(names) == 1:
         return most
     return "; ".join(f"{', '.join(together)}: {description}" for description, together in names.items())

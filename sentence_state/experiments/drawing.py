@@ -59,6 +59,7 @@ def draw_panel(axes: Any, panel: Panel) -> None:
             low = [y - s for y, s in zip(curve.y, curve.spread, strict=True)]
             high = [y + s for y, s in zip(curve.y, curve.spread, strict=True)]
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.vlines(curve.x, low, high, color=colour, alpha=0.4, linewidth=1)  # no band between one point and none
         for x, y in curve.paper:
             axes.plot([x], [y], marker="*", markersize=12, color=colour, linestyle="none", label=f"paper: {y:g}")
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)

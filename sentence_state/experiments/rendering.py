@@ -62,7 +62,7 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "±": r"$\pm$", "–": "--",
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
-WIDE = 10  # columns
+LETTER, GAP, LINE = 4, 12, 480  # points, of \footnotesize: a letter, what is between columns, the width of a page
 PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
@@ -91,9 +91,14 @@ def latex_table(table: Table) -> str:
         " & ".join(bold([escape(cell) for cell in row], place in table.bold, r"\textbf{", "}")) + r" \\"
         for place, row in enumerate(table.rows)
     ]
-    size = r"\footnotesize" if len(table.columns) < WIDE else r"\tiny\setlength{\tabcolsep}{2pt}"
+    size = r"\tiny\setlength{\tabcolsep}{2pt}" if is_wide(table) else r"\footnotesize"
     lines = [rf"{{{size}", rf"\begin{{longtable}}{{{columns}}}", r"\toprule", head, r"\midrule", r"\endhead"]
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{longtable}", "}"])
+
+
+def is_wide(table: Table) -> bool:
+    letters = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return LETTER * sum(letters) + GAP * len(letters) > LINE
 
 
 def latex_figure(figure: Figure) -> str:

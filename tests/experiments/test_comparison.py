@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from sentence_state import ModelConfig, TrainingConfig
@@ -206,6 +207,8 @@ def test_a_point_of_one_seed_has_no_band_and_every_measured_step_a_tick():
     axes = Figure().subplots()
     draw_panel(axes, panel)
     assert list(axes.get_xticks()) == [1, 3]
+    (lines,) = (drawn for drawn in axes.collections if isinstance(drawn, LineCollection))
+    assert [len(one) for one in lines.get_segments()] == [2, 0]
 
 
 REPORT = Report(
@@ -237,6 +240,12 @@ def test_what_means_something_to_a_format_is_escaped_in_it():
     assert r"a\_note" in text
     assert r"\textbf{1 $\pm$ 2} \\" in text
     assert '<h2 id="table9">50% &lt;b&gt;</h2>' in page(REPORT)
+
+
+def test_a_table_that_is_wider_than_a_page_is_set_small():
+    narrow, wide = (Table(("model",), (("x" * letters,),)) for letters in (100, 130))
+    texts = [latex(replace(REPORT, sections=[Section("t", "T", tables=[table])])) for table in (narrow, wide)]
+    assert [r"\tiny" in text for text in texts] == [False, True]
 
 
 def test_a_smoke_report_says_so_in_every_title_and_every_figure():

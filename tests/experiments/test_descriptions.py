@@ -23,7 +23,7 @@ def test_what_differs_from_the_paper_is_said_for_each_encoder_and_settings():
     bilstm = replace(SHARP, encoder="BiLSTM")  # it has neither gates nor steps
     rows = (row("a", SHARP, "results/tuned", l2=0.0), row("b", bilstm, "results/tuned"), row("c", ModelConfig()))
     assert note(*rows) == (
-        "Settings: tuned, paper, on mr (dev). Not as in the paper: "
+        "Settings: tuned, paper; word vectors: none; data: mr (dev). Not as in the paper: "
         "S-LSTM (tuned): num steps 7, gates sharp, l2 0; BiLSTM (tuned), S-LSTM (paper): nothing."
     )
 
@@ -37,7 +37,7 @@ def test_few_sets_are_told_apart_and_many_are_counted():
     rows = [row("a", SHARP, data="mr"), row("a", ModelConfig(), data="fdu/mr")]
     assert note(*rows).endswith("S-LSTM on mr: num steps 7, gates sharp; S-LSTM on fdu/mr: nothing.")
     rows += [row("a", SHARP, data=f"fdu/{name}") for name in ("books", "dvd", "baby")]
-    assert "on 5 sets (dev). Not as in the paper: num steps 7 or 9, gates sharp or paper." in note(*rows)
+    assert "data: 5 sets (dev). Not as in the paper: num steps 7 or 9, gates sharp or paper." in note(*rows)
 
 
 def test_the_size_of_a_model_is_its_units_and_the_steps_of_the_s_lstm():
@@ -47,5 +47,8 @@ def test_the_size_of_a_model_is_its_units_and_the_steps_of_the_s_lstm():
 
 def test_names_of_one_description_stand_together_and_many_are_all_others():
     assert listed_together([("a", "x"), ("b", "y"), ("c", "x")]) == "a, c: x; b: y"
-    assert listed_together([*((name, "x") for name in "abcde"), ("f", "y")]) == "f: y; all others: x"
+    many = [(name, "x") for name in "abcde"]
+    assert (
+        listed_together([*many, *zip("fghij", "54321", strict=True)]) == "f: 5; g: 4; h: 3; i: 2; j: 1; all others: x"
+    )
     assert listed_together([("a", "x"), ("b", "x")]) == "x"
