@@ -42,7 +42,10 @@ def read_columns(
     Columns count from 0, or from the end: -1 is the last. `tag_column=None` reads words only, for predictions.
     -DOCSTART- lines and comments (# before a sentence, where the line is no word of it) are left out.
     """
-    file = read_text(path, encoding)
+    return columns_corpus(read_text(path, encoding), word_column, tag_column)
+
+
+def columns_corpus(file: TextFile, word_column: int, tag_column: int | None) -> Corpus:
     lines = file.text.split("\n")
     columns = sniff_columns(lines, word_column, tag_column)
     examples = list(read_sentences(file, lines, columns))
@@ -118,13 +121,31 @@ def read_conllu(path: str | PathLike[str], *, tag_column: str | None = "xpos", e
     """Sentences of a CoNLL-U file with the tags of `xpos` or `upos`; multiword ranges and empty nodes are left out."""
     if tag_column not in (*CONLLU_COLUMNS, None):
         raise ValueError(f"tag_column must be xpos or upos in a CoNLL-U file, got {tag_column!r}")
-    file = read_text(path, encoding)
+    return trees_corpus(read_text(path, encoding), tag_column, "CoNLL-U")
+
+
+def trees_corpus(file: TextFile, tag_column: str | None, form: str) -> Corpus:
     examples = list(read_trees(file, CONLLU_COLUMNS[tag_column] if tag_column else None))
     if not examples:
         raise file.error("no sentence in the file" if file.text.strip() else "the file is empty", 1)
     if tag_column and all(tag == "_" for example in examples for tag in example.tags or ()):
         raise examples[0].error(f"the column {tag_column} is empty, try {'upos' if tag_column == 'xpos' else 'xpos'}")
-    return Corpus(file.path, examples, [describe(file, examples, f"CoNLL-U, {tag_column or 'words only'}")])
+    return Corpus(file.path, examples, [describe(file, examples, f"{form}, {tag_column or 'words only'}")])
+
+
+def looks_like_conllu(lines: Sequence[str]) -> bool:
+    """Ten columns by tabs, of which the first counts the words of every sentence from 1."""
+    filled = [line.split("\t") for line in lines[:SAMPLE] if line.strip() and line[0] != "#"]
+    if not filled or any(len(cells) != 10 for cells in filled):
+        return False
+    number = 0
+    for cells in filled:
+        if RANGE_OR_EMPTY_NODE.fullmatch(cells[0]):
+            continue
+        if cells[0] not in ("1", str(number + 1)):
+            return False
+        number = int(cells[0])
+    return number > 0
 
 
 def read_trees(file: TextFile, column: int | None) -> Iterator[Example]:

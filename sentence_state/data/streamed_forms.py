@@ -26,7 +26,7 @@ from .marked import read_utterances
 from .streaming import BLOCK, Form, to_text
 from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json
 from .tag_schemes import NAMES, detect_scheme
-from .tagged_files import unify_tags
+from .tagged_files import is_unnamed_conllu, unify_tags
 from .text_files import TextFile
 from .tokenizer import Tokenizer
 
@@ -130,13 +130,13 @@ def column_form(
 ) -> tuple[Form, str]:
     """CoNLL columns or CoNLL-U, and the scheme of the tags after they were converted."""
     sample = first_lines(path, encoding)
-    if CONLLU.search(str(path)):
+    if CONLLU.search(str(path)) or is_unnamed_conllu(sample, word_column, tag_column):
         column = CONLLU_COLUMNS["xpos" if isinstance(tag_column, int) else tag_column]
 
         def sentences(file: TextFile) -> list[Example]:
             return list(read_trees(file, column))
 
-        description = "CoNLL-U"
+        description = f"CoNLL-U{'' if CONLLU.search(str(path)) else ' as found out'}"
     elif isinstance(tag_column, str):
         raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
     else:

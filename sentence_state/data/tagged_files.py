@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from os import PathLike
 
-from .columns import read_columns, read_conllu
+from .columns import columns_corpus, looks_like_conllu, read_conllu, trees_corpus
 from .errors import DataError
 from .example import Corpus
 from .tag_schemes import NAMES, SCHEMES, breaks, convert, detect_scheme, is_tag_of
+from .text_files import TextFile, read_text
 
 
 def read_tagged(
@@ -28,16 +29,27 @@ def read_tagged(
     Tags that break their scheme raise an error, or with `broken="repair"` are read as conlleval does.
     `tag_column=None` reads words only, for predictions.
     """
+    conllu = "xpos" if isinstance(tag_column, int) else tag_column
     if re.search(r"\.conllu(\.gz)?$", str(path), re.IGNORECASE):
-        name = "xpos" if isinstance(tag_column, int) else tag_column
-        corpus = read_conllu(path, tag_column=name, encoding=encoding)
-    elif isinstance(tag_column, str):
-        raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
+        corpus = read_conllu(path, tag_column=conllu, encoding=encoding)
     else:
-        corpus = read_columns(path, word_column=word_column, tag_column=tag_column, encoding=encoding)
+        file = read_text(path, encoding)
+        if is_unnamed_conllu(file, word_column, tag_column):
+            corpus = trees_corpus(file, conllu, "CoNLL-U as found out")
+        elif isinstance(tag_column, str):
+            raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
+        else:
+            corpus = columns_corpus(file, word_column, tag_column)
     if tag_column is not None:
         unify_tags(corpus, tag_scheme, target_scheme, broken)
     return corpus
+
+
+def is_unnamed_conllu(file: TextFile, word_column: int, tag_column: int | str | None) -> bool:
+    """A CoNLL-U file by another name; who counts its columns reads it as columns."""
+    if word_column != 0 or (isinstance(tag_column, int) and tag_column != -1):
+        return False
+    return looks_like_conllu(file.text.split("\n"))
 
 
 def unify_tags(corpus: Corpus, tag_scheme: str = "auto", target_scheme: str = "bioes", broken: str = "error") -> None:

@@ -3,6 +3,8 @@
 import pytest
 
 from sentence_state.data.errors import DataError
+from sentence_state.data.streamed_forms import column_form
+from sentence_state.data.streaming import StreamedExamples
 from sentence_state.data.tagged_files import read_tagged
 
 
@@ -85,6 +87,43 @@ def test_conllu_is_recognised_by_its_name(tmp_path):
     path = write(tmp_path, "1\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_", "dev.conllu")
     assert read_tagged(path).examples[0].tags == ["VB"]
     assert read_tagged(path, tag_column="upos").examples[0].tags == ["AUX"]
+
+
+TREES = "# text = it isn't|" + "|".join(
+    row.replace(" ", "\t")
+    for row in [
+        "1 it it PRON PRP _ 2 dep _ _",
+        "2-3 isn't _ _ _ _ _ _ _ _",
+        "2 is be VERB VBZ _ 0 root _ SpaceAfter=No",
+        "3 n't not PART RB _ 2 dep _ _",
+        "",
+        "1 yes yes INTJ UH _ 0 root _ _",
+    ]
+)
+
+
+def test_conllu_is_recognised_by_its_content(tmp_path):
+    path = write(tmp_path, TREES)
+    corpus = read_tagged(path)
+    assert [example.words for example in corpus.examples] == [["it", "is", "n't"], ["yes"]]
+    assert corpus.examples[0].tags == ["PRP", "VBZ", "RB"]
+    assert corpus.description[0] == f"{path}: 2 sentences, 4 words (CoNLL-U as found out, xpos, UTF-8)"
+    assert read_tagged(path, tag_column="upos").examples[1].tags == ["INTJ"]
+    assert read_tagged(path, tag_column=None).examples[1].words == ["yes"]
+    streamed = list(StreamedExamples([path], column_form(path)[0]))
+    assert [(e.words, e.tags) for e in streamed] == [(e.words, e.tags) for e in corpus.examples]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (TREES.replace("2-3\tisn't", "2\tisn't"), {}),  # the first column counts nothing
+        (TREES, {"tag_column": 4}),
+        (TREES, {"word_column": 1}),
+    ],
+)
+def test_ten_columns_that_are_no_conllu_or_are_counted_are_columns(tmp_path, rows, options):
+    assert "10 columns by tabs" in read_tagged(write(tmp_path, rows), **options).description[0]
 
 
 def test_words_are_read_without_tags(tmp_path):
