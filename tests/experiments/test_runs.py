@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from sentence_state.data import DataError
+from sentence_state.data.vector_archives import write_archive
 from sentence_state.experiments import runs as runs_module
 from sentence_state.experiments import workers
 from sentence_state.experiments.experiment import Plan, shrink
@@ -107,6 +108,16 @@ def test_word_vectors_are_known_by_their_name_and_hashed(tmp_path, monkeypatch):
     run = replace(small_run(), vectors="glove.tiny")
     record = execute(run, Place(embeddings=path))
     assert set(record["data"]) == {"train", "dev", "test", "vectors"}
+
+
+def test_vectors_as_text_and_those_that_reproduce_vectors_writes_of_them_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    text, archive, other = (tmp_path / name for name in ("glove.txt", "glove.npz", "other.txt"))
+    text.write_text("".join(f"{word} 0.12345 -1.2345 {number}\n" for number, word in enumerate(("play", "jazz", "a"))))
+    other.write_text(text.read_text().replace("0.12345", "0.12445"))
+    write_archive([text], ["play", "jazz", "a"], archive)
+    one, same, another = (load(LABELS, Place(embeddings=path)).hashes["vectors"] for path in (text, archive, other))
+    assert one == same != another
 
 
 def test_finished_runs_are_never_repeated_and_all_jobs_share_the_work(tmp_path, capfd):
