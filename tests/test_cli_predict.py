@@ -155,6 +155,61 @@ def spans_of(example):
     return [(example.offsets[span.start][0], example.offsets[span.end - 1][1]) for span in spans]
 
 
+def test_files_are_read_with_the_columns_of_training(folder, capsys):
+    rows = "".join(f"{i};{'pos' if i % 2 else 'neg'};a longer title {i};film {i % 2}\n" for i in range(40))
+    (folder / "wide.csv").write_text("nr;verdict;title;what\n" + rows)
+    columns = ("--text-column", "what", "--label-column", "verdict", "--delimiter", ";")
+    said(capsys, "train", "classifier", "--train", "wide.csv", "--out", "wide", *TINY, *columns)
+    assert json.loads((folder / "wide/training.json").read_text())["reading"] == {
+        "text_column": "what",
+        "label_column": "verdict",
+        "delimiter": ";",
+    }
+    printed = said(capsys, "evaluate", "wide", "wide.csv")
+    assert "read as in training: --text-column what --label-column verdict --delimiter ;" in printed
+    assert "text from column 'what', label from column 'verdict'" in printed
+    assert "text from column 'title'" in said(capsys, "evaluate", "wide", "wide.csv", "--text-column", "title")
+    answers = said(capsys, "predict", "wide", "--input", "wide.csv", "--json").splitlines()
+    assert json.loads(answers[0])["text"] == "film 0"
+
+
+def test_tags_are_read_from_the_column_of_training(folder, capsys):
+    row = "{0}\t{1}\t{1}\tX{2}\tY{2}\t_\t0\troot\t_\t_\n"
+    trees = "\n".join("".join(row.format(i + 1, f"w{i}", i % 2) for i in range(4)) for _ in range(20))
+    (folder / "trees.conllu").write_text(trees)
+    train = ("train", "tagger", "--train", "trees.conllu", "--out", "upos", *TINY, "--tag-column", "upos")
+    said(capsys, *train, "--dev", "trees.conllu")
+    printed = said(capsys, "evaluate", "upos", "trees.conllu")
+    assert "read as in training: --tag-column upos" in printed
+    assert "not one of the model's" not in printed
+    wrong = said(capsys, "evaluate", "upos", "trees.conllu", "--tag-column", "xpos")
+    assert "tag 'Y0' is not one of the model's: 40 words count as wrong" in wrong
+
+
+def test_words_are_read_from_the_column_of_training(folder, capsys):
+    (folder / "numbered.conll").write_text("1 Anna B-PER\n2 sleeps O\n\n1 Rome B-LOC\n" * 9)
+    files = ("--train", "numbered.conll", "--dev", "numbered.conll", "--word-column", "1")
+    said(capsys, "train", "tagger", *files, "--out", "numbered", *TINY)
+    predict = ("predict", "numbered", "--json", "--input")
+    assert json.loads(said(capsys, *predict, "numbered.conll").splitlines()[0])["text"] == "Anna sleeps"
+    (folder / "bare.conll").write_text("Anna\nsleeps\n")
+    assert json.loads(said(capsys, *predict, "bare.conll", "--word-column", "0"))["text"] == "Anna sleeps"
+
+
+def test_plain_tags_are_refused_for_a_model_of_spans(folder, capsys):
+    (folder / "plain.conll").write_text("Anna NNP\nsleeps VBZ\n")
+    assert main(["evaluate", "t", "plain.conll"]) == 2
+    message = "plain.conll:1: tags such as 'NNP' are no spans, which this model finds: choose another --tag-column"
+    assert message in capsys.readouterr().err
+
+
+def test_of_many_unknown_labels_ten_are_named(folder, capsys):
+    (folder / "strange.csv").write_text("text,label\n" + "".join(f"text {i},new {i}\n" for i in range(120)))
+    printed = said(capsys, "evaluate", "c", "strange.csv")
+    assert printed.count("is not one of the model's") == 10
+    assert "and 110 more labels, of 110 examples" in printed
+
+
 def test_evaluate_says_which_labels_the_model_does_not_know(folder, capsys):
     (folder / "other.csv").write_text("text,label\nplay jazz,play_music\nbuy milk,shopping\n")
     assert "label 'shopping' is not one of the model's: 1 examples count as wrong" in said(

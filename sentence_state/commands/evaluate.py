@@ -13,38 +13,66 @@ from .console import make_console, print_evaluation
 from .flags import Evaluate
 from .load import load_model
 from .read import read_labelled, read_words
+from .reading import as_in_training, saved_flags
+
+SHOWN = 10
 
 
 def evaluate(flags: Evaluate) -> int:
     console = make_console()
     model = load_model(flags.run, flags.device, flags.batch_size)
-    corpus = read_as_trained(flags, model)
+    corpus, notes = read_as_trained(flags, model)
     evaluation = measure(model, corpus.examples, flags.batch_size)
     if flags.json:
         print(json.dumps(evaluation.to_dict(), ensure_ascii=False))
         return 0
-    for note in (*corpus.description, *unknown_labels(model, corpus.examples)):
+    for note in (*notes, *corpus.description, *unknown_targets(model, corpus.examples)):
         console.print(note)
     print_evaluation(console, evaluation, f"{flags.run} on {flags.file}")
     return 0
 
 
-def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
-    """The file in the form that the model's targets ask for, its tags in the model's scheme."""
+def read_as_trained(flags: Evaluate, model: Model) -> tuple[Corpus, list[str]]:
+    """The file in the form that the model's targets ask for, its tags in the model's scheme; and notes for the user."""
+    saved = saved_flags(flags.run)
     if model.targets == ("label",):
-        return read_labelled(flags.file, flags.table, model.tokenizer, flags.encoding)
+        table, notes = as_in_training(flags.table, saved)
+        return read_labelled(flags.file, table, model.tokenizer, flags.encoding), notes
     if model.targets == ("tags",):
+        columns, notes = as_in_training(flags.columns, saved)
         plain = model.tag_scheme == "plain"
         target = "bioes" if plain else str(model.tag_scheme)
-        return read_words(flags.file, flags.columns, "plain" if plain else None, target, flags.encoding)
+        corpus = read_words(flags.file, columns, "plain" if plain else None, target, flags.encoding)
+        if corpus.tag_scheme == "plain" and not plain:
+            refuse_plain_tags(corpus)
+        return corpus, notes
     scheme = str(model.tag_scheme)
-    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding)
+    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding), []
 
 
-def unknown_labels(model: Model, examples: Sequence[Example]) -> list[str]:
-    """Labels that the model has never seen cannot be right."""
-    known = model.vocabularies.labels
-    if known is None:
-        return []
-    counts = Counter(str(example.label) for example in examples if example.label not in known.index)
-    return [f"label {label!r} is not one of the model's: {n:,} examples count as wrong" for label, n in counts.items()]
+def refuse_plain_tags(corpus: Corpus) -> None:
+    example = corpus.examples[0]
+    tag = (example.tags or [""])[0]
+    raise example.error(f"tags such as {tag!r} are no spans, which this model finds: choose another --tag-column")
+
+
+def unknown_targets(model: Model, examples: Sequence[Example]) -> list[str]:
+    """Labels and tags that the model has never seen cannot be right."""
+    labels, tags = model.vocabularies.labels, model.vocabularies.tags
+    notes = []
+    if labels is not None:
+        counts = Counter(str(example.label) for example in examples if example.label not in labels.index)
+        notes += unknown_notes(counts, "label", "examples")
+    if tags is not None:
+        counts = Counter(tag for example in examples for tag in example.tags or () if tag not in tags.index)
+        notes += unknown_notes(counts, "tag", "words")
+    return notes
+
+
+def unknown_notes(counts: Counter[str], target: str, unit: str) -> list[str]:
+    common = counts.most_common()
+    notes = [f"{target} {name!r} is not one of the model's: {n:,} {unit} count as wrong" for name, n in common[:SHOWN]]
+    rest = common[SHOWN:]
+    if rest:
+        notes.append(f"and {len(rest):,} more {target}s, of {sum(n for _, n in rest):,} {unit}")
+    return notes

@@ -233,6 +233,8 @@ class Predict:
     text_column: Column = None
     delimiter: Character = None
     header: Literal["auto", "yes", "no"] = "auto"
+    word_column: Number = None
+    """Where not given, these are as in training."""
 
 
 @dataclass(frozen=True)

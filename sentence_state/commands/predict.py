@@ -16,9 +16,10 @@ from ..models import Model
 from ..models.files import replacing
 from ..models.model import Prediction
 from .console import coloured, colours_of, make_console
-from .flags import Predict, UsageError
+from .flags import Predict, TableFlags, UsageError
 from .load import load_model
 from .read import HEADER, delimiter_of
+from .reading import as_in_training, saved_flags
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 COLUMNS = (".conll", ".conllu", ".iob", ".bio")
@@ -87,14 +88,17 @@ def read_standard_input(model: Model) -> Iterator[Example]:
 def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
     """By the end of its name: a table, words in columns, or one text a line."""
     name = path.name.lower().removesuffix(".gz")
+    saved = saved_flags(flags.run)
     if name.endswith(TABLES):
+        given = TableFlags(text_column=flags.text_column, delimiter=flags.delimiter, header=flags.header)
+        table, _ = as_in_training(given, saved)
         corpus = read_table(
             path,
-            text_column=flags.text_column,
+            text_column=table.text_column,
             labelled=False,
             tokenizer=model.tokenizer,
-            delimiter=delimiter_of(flags.delimiter),
-            header=HEADER[flags.header],
+            delimiter=delimiter_of(table.delimiter),
+            header=HEADER[table.header],
             encoding=flags.encoding,
             skip_empty=True,
         )
@@ -102,7 +106,8 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
             make_console(stderr=True).print(note)
         return corpus.examples
     if name.endswith(COLUMNS):
-        return read_tagged(path, tag_column=None, encoding=flags.encoding).examples
+        column = saved.get("word_column", 0) if flags.word_column is None else flags.word_column
+        return read_tagged(path, word_column=column, tag_column=None, encoding=flags.encoding).examples
     return read_lines(path, model.tokenizer, flags.encoding).examples
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from os import PathLike
@@ -47,11 +47,13 @@ def fit(
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
     """Train a model on splits.train, keep the weights that are best on splits.dev, evaluate them on splits.test.
 
     out: the folder of the run, a new one. With `resume` a run that was begun there, by the same model and splits, goes
     on bit by bit as if it had never stopped; where none was begun, it begins.
+    reading: how the files of the splits were read, to be saved with the run.
     Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
     Started by torchrun, all processes train one model together, each on its share of every batch; see docs/scale.md.
     """
@@ -69,7 +71,7 @@ def fit(
     ):
         # In a frame of its own: DDP has to be gone when the processes part. Else it is the last to hold their group,
         # and ends gloo's threads while it holds Python's lock, which they may be waiting for: nobody would go on.
-        return train(model, splits, config, run, resume, device, stop, progress, processes)
+        return train(model, splits, config, run, resume, device, stop, progress, processes, reading or {})
 
 
 def train(
@@ -82,13 +84,14 @@ def train(
     stop: StopRequest,
     progress: Callable[[Progress], None] | None,
     processes: Processes,
+    reading: Mapping[str, Any],
 ) -> TrainingResult:
     torch.manual_seed(config.seed)
     loop = Loop(model, splits, config, run, device, stop, progress, processes)
     if run is not None and resume and not processes.on_first(lambda: run_folder.is_new(run)):
         loop.resume(run)
     elif run is not None:
-        processes.on_first(lambda: run_folder.start_run(run, model, splits, config))
+        processes.on_first(lambda: run_folder.start_run(run, model, splits, config, reading))
         loop.save()
     try:
         return loop.run_to_end()

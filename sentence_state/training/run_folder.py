@@ -2,7 +2,7 @@
 
 config.json, words.json, ...   the model without its weights (models/pretrained.py)
 model.safetensors              its weights after the best epoch so far: the folder can be loaded at any time
-training.json                  TrainingConfig and hashes of the data
+training.json                  TrainingConfig, hashes of the data, and the flags that the files were read with
 versions.json                  of this package and of what it stands on
 metrics.jsonl                  a line after every epoch
 bad_batch.json                 the sentences of a batch whose loss was no number, where that happened
@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,17 @@ TRAINING, METRICS, RESULT = "training.json", "metrics.jsonl", "result.json"
 MAY_CHANGE = ("device", "checkpoint_seconds", "on_nan")  # between a run and its resumption
 
 
-def start_run(run: Path, model: Model, splits: Splits, config: TrainingConfig) -> None:
+def start_run(
+    run: Path, model: Model, splits: Splits, config: TrainingConfig, reading: Mapping[str, Any] | None = None
+) -> None:
     """Make the folder with the description of the run in it: all of it or, after an error, nothing."""
     refuse_other_run(run)
     unfinished = run.with_name(run.name + UNFINISHED)
     try:
         shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed here
         save_description(model, unfinished)
-        write_json(unfinished / TRAINING, {"training": config.to_dict(), "data": describe_data(splits)})
+        saved = {"training": config.to_dict(), "data": describe_data(splits), "reading": dict(reading or {})}
+        write_json(unfinished / TRAINING, saved)
         if run.is_dir():
             run.rmdir()
         os.replace(unfinished, run)

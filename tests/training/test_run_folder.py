@@ -57,6 +57,7 @@ def test_a_finished_run_has_everything_in_its_folder(tmp_path):
     assert saved["training"] == CONFIG.to_dict()
     assert saved["data"]["train"]["sha256"] == hash_examples(splits().train)
     assert saved["data"]["dev"]["sentences"] == 12
+    assert saved["reading"] == {}
     assert json.loads((run / "result.json").read_text())["test"] == result.test.to_dict()
     text = "a good film"
     assert Model.from_pretrained(run).predict([text]) == model.predict([text])
