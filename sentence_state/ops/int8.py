@@ -7,7 +7,8 @@ from torch import Tensor
 
 from .products import linear
 
-HAS_PRODUCTS = torch.cpu._is_vnni_supported()  # fast ones; without VNNI they take up to 40 times as long as float32's
+# Fast ones: without VNNI they take up to 40 times as long as float32's.
+HAS_PRODUCTS = getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
 
 
 class Int8Matrix:

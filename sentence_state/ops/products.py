@@ -9,7 +9,6 @@ times as long as those of float32, to which such matrices are turned there.
 from __future__ import annotations
 
 import platform
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +23,12 @@ ONEDNN = (
     torch.backends.mkldnn.is_available()
     and platform.machine() in ("x86_64", "AMD64")
     and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+)
+
+IS_FAST = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
+# Asked for once, here: torch.export cannot trace the question.
+SLOW_TYPES = frozenset(
+    dtype for dtype, name in IS_FAST.items() if ONEDNN and not getattr(torch.ops.mkldnn, name, lambda: True)()
 )
 
 
@@ -50,13 +55,9 @@ def takes(tensor: Tensor) -> bool:
     return ONEDNN and is_plain and is_float and tensor.numel() > 0
 
 
-@cache
 def has_products_of(dtype: torch.dtype) -> bool:
     """Whether PyTorch's own products of this type are no slower than float32's: oneDNN's, where they are of 16 bits."""
-    if not ONEDNN or dtype not in (torch.bfloat16, torch.float16):
-        return True
-    has = torch.ops.mkldnn
-    return bool(has._is_mkldnn_bf16_supported() if dtype == torch.bfloat16 else has._is_mkldnn_fp16_supported())
+    return dtype not in SLOW_TYPES
 
 
 def is_transformed() -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .equations import (
     SentenceGates,
@@ -84,8 +85,9 @@ def has_kernels(tensor: Tensor) -> bool:
 
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
     """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, on a card that
-    Triton compiles for; nothing that is empty or transformed by torch.func."""
-    if backend == "reference" or (backend == "auto" and (not x.is_cuda or is_transformed())) or x.shape[0] == 0:
+    Triton compiles for; nothing that is empty or transformed by torch.func, and no derivatives forwards."""
+    transformed = is_transformed() or forward_ad._current_level >= 0
+    if backend == "reference" or (backend == "auto" and (not x.is_cuda or transformed)) or x.shape[0] == 0:
         return False
     H = len(weights.h_0)
     shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
@@ -100,7 +102,7 @@ def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
         raise RuntimeError('backend="triton" has kernels for NVIDIA\'s cards since Ampere; use backend="auto"')
     if not shape_fits:
         raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
-    if is_transformed():
+    if transformed:
         raise RuntimeError('backend="triton" cannot be transformed by torch.func; use backend="auto"')
     if not type_fits:
         raise RuntimeError(f'backend="triton" takes float32, bfloat16 and float16, got {x.dtype}; use backend="auto"')

@@ -278,3 +278,10 @@ def test_reverse_turns_each_sentence_within_its_own_length():
 def test_arguments_out_of_range_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         BiLSTM(**({"input_size": D, "hidden_size": H} | arguments))
+
+
+@pytest.mark.parametrize("cls", [LSTM, BiLSTM])
+def test_a_layer_of_bfloat16_is_exported_strictly(cls):
+    layer, x = cls(5, 6).bfloat16().eval(), torch.randn(3, 4, 5).bfloat16()
+    program = torch.export.export(layer, (x,), strict=True)
+    torch.testing.assert_close(program.module()(x).words, layer(x).words)

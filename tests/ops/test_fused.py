@@ -176,6 +176,8 @@ def test_no_group_has_more_products_than_kernels_can_count():
         assert [group.start for group in found[1:]] == [group.stop for group in found[:-1]]
         assert (found[0].start, found[-1].stop) == (0, 1000)
         assert max(group.stop - group.start for group in found) * 1000 * 8 * 304 < 2**31
+    long = plan.groups(4, 530_000, 304, plan.Options(9, False, True, True, 1, True))  # 0.6 of what can be counted, each
+    assert len(long) == 4
 
 
 @pytest.mark.parametrize(
@@ -373,6 +375,33 @@ def test_a_kernel_is_looked_up_once_and_then_launched_with_all_its_arguments_in_
         ((3, 2, 1), (b, 7, True, 4)),
         ((5, 1, 1), (c, 7, True, 4)),
     ]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_sentence_that_is_read_twice_in_a_compiled_function_has_the_gradients_of_both(backend):
+    """Compilers make one call of equal ones, and then two gradients need what one pass kept."""
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(5, 6, num_steps=3, device=DEVICE, backend="triton", memory="high")
+    x = torch.randn(2, 3, 5, device=DEVICE)
+
+    def loss(x):
+        return encoder(x).sentence.sin().sum() + 3 * encoder(x).sentence.square().sum()
+
+    parameters = list(encoder.parameters())
+    expected = torch.autograd.grad(loss(x), parameters)
+    torch._dynamo.reset()
+    found = torch.autograd.grad(torch.compile(loss, backend=backend)(x), parameters)
+    for ours, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, other, rtol=1e-5, atol=1e-6)
+
+
+def test_derivatives_forwards_are_refused():
+    encoder = SentenceStateLSTM(5, 6, num_steps=3, device=DEVICE, backend="triton")
+    x = torch.randn(2, 3, 5, device=DEVICE)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        with pytest.raises(RuntimeError, match=r'cannot be transformed by torch.func; use backend="auto"'):
+            encoder(dual)
 
 
 def test_what_triton_compiles_a_kernel_for_is_looked_up_again(monkeypatch):

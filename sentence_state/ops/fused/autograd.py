@@ -104,9 +104,9 @@ def backward_kernel(
 ) -> list[Tensor]:
     """Gradients of the products take their place, as in PyTorch's operator for cuDNN's LSTM: a copy is made only if the
     graph is kept for another pass."""
-    lengths, drop_h, drop_g, H, *rest, dtype = arguments
+    lengths, drop_h, drop_g, H, *rest, dtype, in_place = arguments
     options, kept = Options(*rest), Saved(*saved)
-    if options.keep_products and torch._C._autograd._get_current_graph_task_keep_graph():
+    if options.keep_products and (not in_place or torch._C._autograd._get_current_graph_task_keep_graph()):
         kept = kept._replace(products=kept.products.clone())  # retain_graph=True, or outside of a backward pass
     with torch.cuda.device_of(x):
         return backward_pass.backward(dh, dg, dc_g, x, kept, lengths, drop_h, drop_g, H, options, dtype)
@@ -115,7 +115,7 @@ def backward_kernel(
 def backward_fake(
     dh: Tensor | None, dg: Tensor | None, dc_g: Tensor | None, x: Tensor, saved: list[Tensor], *arguments: Any
 ) -> list[Tensor]:
-    H, dtype = arguments[3], arguments[-1]
+    H, dtype = arguments[3], arguments[-2]
     D = x.shape[2]
     shapes = [(7 * H, 3 * H), (7 * H, D), (7 * H, H), (7 * H,), (3 * H, H), (2 * H, H), (H, H), (3 * H,), (H,), (H,)]
     return [torch.empty_like(x), *(x.new_empty(shape, dtype=dtype) for shape in shapes)]
@@ -139,8 +139,9 @@ class Differentiable(torch.autograd.Function):
         x, *kept = ctx.saved_tensors
         masks, saved = kept[:3], kept[3:]
         given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
+        in_place = not torch.compiler.is_compiling()  # compilers merge equal calls: two gradients may need one `saved`
         with torch.no_grad():
-            found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype)
+            found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype, in_place)
         if torch.is_grad_enabled():  # create_graph=True
             found = NotTwice.apply(torch.zeros((), requires_grad=True), *found)
         return None, *found, *[None] * 9
@@ -171,7 +172,7 @@ LIBRARY = torch.library.Library("sentence_state", "FRAGMENT")
 SCHEMAS = {
     "recurrence": f"(Tensor x, {WEIGHTS}, {MASKS}, {OPTIONS}) -> Tensor[]",
     "recurrence_backward": f"(Tensor? dh, Tensor? dg, Tensor? dc_g, Tensor x, Tensor[] saved, {MASKS}, SymInt H,"
-    f" {OPTIONS}, ScalarType dtype) -> Tensor[]",
+    f" {OPTIONS}, ScalarType dtype, bool in_place) -> Tensor[]",
 }
 for name, schema in SCHEMAS.items():
     LIBRARY.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))

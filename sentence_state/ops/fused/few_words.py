@@ -22,8 +22,9 @@ from .plan import Launch, Launches, parts_of
 FEW_WORDS = 2048
 FEW_SENTENCES = 16  # of one program
 COLUMNS, DEPTH = 32, 64  # its units, and how many of the others it adds up at once
-# The same for the words, whose programs are to have so much memory that no two of them share a multiprocessor. How many
-# programs there are where they are faster than cuBLAS: fewer leave it room enough, more too little here as well.
+# The same for the words, whose programs of 128 columns have so much memory that no two of them share a multiprocessor;
+# two of 64 columns may. How many programs there are where they are faster than cuBLAS: fewer leave it room enough, more
+# too little here as well.
 WORD_ROWS, WORD_COLUMNS, WORD_PROGRAMS = 64, 128, range(64, 115)
 GRADIENT_PROGRAMS = {64: range(1, 97), 128: range(80, 97)}  # by columns
 STAGES = {64: 7, 128: 5}  # of the loads ahead of their use
