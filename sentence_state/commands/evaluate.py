@@ -21,23 +21,25 @@ SHOWN = 10
 def evaluate(flags: Evaluate) -> int:
     console = make_console()
     model = load_model(flags.run, flags.device, flags.batch_size)
-    corpus, notes = read_as_trained(flags, model)
+    corpus = read_as_trained(flags, model)
     evaluation = measure(model, corpus.examples, flags.batch_size)
     if flags.json:
         print(json.dumps(evaluation.to_dict(), ensure_ascii=False))
         return 0
-    for note in (*notes, *corpus.description, *unknown_targets(model, corpus.examples)):
+    for note in (*corpus.description, *unknown_targets(model, corpus.examples)):
         console.print(note)
     print_evaluation(console, evaluation, f"{flags.run} on {flags.file}")
     return 0
 
 
-def read_as_trained(flags: Evaluate, model: Model) -> tuple[Corpus, list[str]]:
-    """The file in the form that the model's targets ask for, its tags in the model's scheme; and notes for the user."""
+def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
+    """The file in the form that the model's targets ask for, its tags in the model's scheme."""
     saved = saved_flags(flags.run)
     if model.targets == ("label",):
         table, notes = as_in_training(flags.table, saved)
-        return read_labelled(flags.file, table, model.tokenizer, flags.encoding), notes
+        corpus = read_labelled(flags.file, table, model.tokenizer, flags.encoding)
+        corpus.description[:0] = notes
+        return corpus
     if model.targets == ("tags",):
         columns, notes = as_in_training(flags.columns, saved)
         plain = model.tag_scheme == "plain"
@@ -45,9 +47,10 @@ def read_as_trained(flags: Evaluate, model: Model) -> tuple[Corpus, list[str]]:
         corpus = read_words(flags.file, columns, "plain" if plain else None, target, flags.encoding)
         if corpus.tag_scheme == "plain" and not plain:
             refuse_plain_tags(corpus)
-        return corpus, notes
+        corpus.description[:0] = notes
+        return corpus
     scheme = str(model.tag_scheme)
-    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding), []
+    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding)
 
 
 def refuse_plain_tags(corpus: Corpus) -> None:

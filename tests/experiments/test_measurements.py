@@ -81,7 +81,7 @@ def test_what_was_measured_on_a_kind_of_device_is_not_measured_again(tmp_path):
     assert said == ["time on sample/label"]
     assert TIMES.on("cuda").key() != TIMES.on("cpu").key()
     records = {TIMES.on(device).key(): {"hardware": device} for device in ("cpu", "cuda")}
-    assert [record["hardware"] for record in measured([TIMES], records)] == ["cuda"]
+    assert measured([TIMES], records) == {"float32": [{"hardware": "cuda"}]}
 
 
 def test_who_measures_waits_for_others_who_do_and_repeats_nothing_of_theirs(tmp_path, monkeypatch):
@@ -102,16 +102,20 @@ def test_who_measures_waits_for_others_who_do_and_repeats_nothing_of_theirs(tmp_
     assert records[TIMES.key()]["hardware"] == "another's"
 
 
-def test_measurements_of_a_figure_are_shown_in_one_precision_on_one_device():
+def test_measurements_of_a_figure_are_shown_in_each_precision_of_one_device():
     meant = [replace(TIMES, group=group, precision="bfloat16") for group in range(2)]
     plain = [replace(one, precision="float32") for one in meant]
     assert len({one.on("cuda").key() for one in (*meant, *plain)}) == 4
-    records = {one.on("cuda").key(): {"hardware": "a card"} for one in plain}
-    records |= {meant[0].on("cuda").key(): {"hardware": "a card", "precision": "bfloat16"}}
-    assert [conditions_of(record) for record in measured(meant, records)] == ["a card, in float32"] * 2
-    records |= {meant[1].on("cuda").key(): {"hardware": "a card", "precision": "bfloat16"}}
-    assert [conditions_of(record) for record in measured(meant, records)] == ["a card, in bfloat16"] * 2
-    assert measured(meant, {}) == []
+    card = {"hardware": "a card", "commit": "0123456789ab+"}
+    records = {one.on("cuda").key(): card for one in plain} | {meant[0].on("cpu").key(): {"hardware": "no card"}}
+    assert measured(meant, records) == {"float32": [card] * 2}
+    half = card | {"precision": "bfloat16"}
+    records |= {one.on("cuda").key(): half for one in meant}
+    found = measured(meant, records)
+    assert list(found) == ["bfloat16", "float32"]  # first what was meant
+    assert [conditions_of(line) for line in found["bfloat16"]] == ["a card, bfloat16, commit 0123456+"] * 2
+    assert [conditions_of(line) for line in found["float32"]] == ["a card, float32, commit 0123456+"] * 2
+    assert measured(meant, {}) == {}
 
 
 def test_times_are_taken_in_the_precision_that_settings_train_in(tmp_path):
@@ -147,7 +151,7 @@ def test_times_are_those_of_each_settings():
     assert len(both.measurements) == 2
     seconds = {label: {"train": [1.0], "decode": [2.0]} for label, _ in alone.measurements[0].models}
     seconds["BiLSTM"]["train"] = [3.0]
-    records = {alone.measurements[0].on("cpu").key(): {"seconds": seconds, "hardware": "a card"}}
+    records = {alone.measurements[0].on("cpu").key(): {"seconds": seconds, "hardware": "a card", "commit": "0"}}
     _, times = both.section(records).tables
     shown = {row[0]: row[times.columns.index("train: ours")] for row in times.rows}
     assert shown["S-LSTM (paper)"] == "1.00"
