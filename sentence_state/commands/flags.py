@@ -330,7 +330,7 @@ class Tune:
     embeddings: File = None
     """Word vectors, as for reproduce."""
     out: Folder = None
-    """Chosen settings in a folder for the set, and runs; by default results/tuned, for smoke runs runs/smoke/tuned."""
+    """Chosen settings in a folder for the set, and runs; by default runs/tuned, for smoke runs runs/smoke/tuned."""
     trials: Annotated[int, arg(metavar="N")] = 30
     """Of each encoder."""
     together: Annotated[int, arg(metavar="N")] = 6

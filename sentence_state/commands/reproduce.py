@@ -190,7 +190,7 @@ def find_for_report(name: str, plan: Plan, records: Records, asked: bool, consol
     if name.startswith("figure") or not most:
         plans = plans[-1:]
     found = [find(name, with_its_settings(name, one, records)) for one in plans]
-    if len(names) > 1 and found[0].runs:
+    if sum(done > 0 for done, _ in extents.values()) > 1:
         found = [with_vectors(target, one.vectors) for target, one in zip(found, plans, strict=True)]
     return found
 
@@ -230,5 +230,5 @@ def seeds_of(records: Records) -> list[int]:
 def sets_of(records: Records) -> frozenset[str]:
     """The sets of which there are results, where no data folder is named."""
     trained = {record["run"]["data"]["name"] for record in records.values() if "run" in record}
-    counted = {record["data"][0]["name"] for record in records.values() if record["kind"] == "statistics"}
-    return frozenset(trained | counted) & SOURCES.keys()
+    measured = {data["name"] for record in records.values() if "run" not in record for data in record["data"]}
+    return frozenset(trained | measured) & SOURCES.keys()

@@ -23,7 +23,7 @@ def tune(flags: Tune) -> int:
     check(flags)
     console = make_console()
     plan = make_plan(flags.data_dir, flags.embeddings, flags.seeds, flags.smoke, (flags.settings,))
-    folder = flags.out or Path("runs/smoke/tuned" if flags.smoke else "results/tuned")
+    folder = flags.out or Path("runs/smoke/tuned" if flags.smoke else "runs/tuned")
     crew = Crew(flags.jobs, Place(flags.data_dir, flags.embeddings, str(check_device(flags.device))))
     search = Search(
         sets_of(flags.data),
