@@ -37,6 +37,7 @@ class Quoting(NamedTuple):
 
 ORDINARY = Quoting("", {"strict": True})
 BACKSLASHES = Quoting(", quotes escaped by backslashes", {"strict": True, "escapechar": "\\", "doublequote": False})
+SPACED = Quoting(", spaces after the separators", {"strict": True, "skipinitialspace": True})
 NONE = Quoting(", quotes are part of the text", {"quoting": csv.QUOTE_NONE})
 
 
@@ -66,7 +67,7 @@ def parse(file: TextFile, delimiter: str) -> tuple[list[Row], Quoting]:
     """Rows by the first way of quoting that makes them all equally wide, or by the ordinary one."""
     attempts = []
     failure = csv.Error("broken quoting", 1)
-    for quoting, sign in ((ORDINARY, ""), (BACKSLASHES, '\\"'), (NONE, '"')):
+    for quoting, sign in ((ORDINARY, ""), (BACKSLASHES, '\\"'), (SPACED, ' "'), (NONE, '"')):
         try:
             if sign in file.text:
                 attempts.append((split_rows(file.text, delimiter, quoting), quoting))

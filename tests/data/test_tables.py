@@ -167,6 +167,13 @@ def test_quotes_escaped_by_backslashes_are_read(tmp_path):
     assert pairs(read_table(path))[0] == ('he said "fine, yes" twice', "pos")
 
 
+def test_spaces_after_the_separators_are_no_part_of_the_quoting(tmp_path):
+    path = write(tmp_path, 'label, text\npos, "a gorgeous , witty film"\nneg, "no"\n')
+    corpus = read_table(path)
+    assert pairs(corpus) == [("a gorgeous , witty film", "pos"), ("no", "neg")]
+    assert "spaces after the separators" in corpus.description[0]
+
+
 def test_a_text_longer_than_the_csv_modules_limit_is_read(tmp_path):
     limit = csv.field_size_limit()
     path = write(tmp_path, f"text,label\n{'word ' * 50_000},pos\nno,neg\n")
