@@ -86,12 +86,16 @@ def find_column(file: TextFile, rows: Rows, name: str | None, role: str, taken: 
             message = f"which column holds the {role}? Columns: {', '.join(rows.columns)}. Use --{role}-column"
             raise file.error(message, 1)
         return guess
+    found = None
     if name in rows.columns:
-        return rows.columns.index(name)
-    if name.isdecimal() and 1 <= int(name) <= len(rows.columns):
-        return int(name) - 1
+        found = rows.columns.index(name)
+    elif name.isdecimal() and 1 <= int(name) <= len(rows.columns):
+        found = int(name) - 1
+    if found is not None and found != taken:
+        return found
+    wrong = f"no column {name!r}" if found is None else f"text and label are both the column {rows.columns[found]!r}"
     hint = f". Try --{role}-column {rows.columns[guess]}" if guess is not None else ""
-    raise file.error(f"no column {name!r}. Columns: {', '.join(rows.columns)}{hint}", 1)
+    raise file.error(f"{wrong}. Columns: {', '.join(rows.columns)}{hint}", 1)
 
 
 def guess_text(rows: Rows) -> int | None:

@@ -201,6 +201,17 @@ def test_a_missing_column_lists_those_there_are(tmp_path):
     assert message(path, label_column="label") == expected
 
 
+def test_one_column_cannot_be_text_and_label(tmp_path):
+    path = write(tmp_path, "text,label\na,pos\nb,neg\n")
+    expected = (
+        "reviews.csv:1: text and label are both the column 'text'. Columns: text, label. Try --label-column label"
+    )
+    for column in ("text", "1"):
+        assert message(path, text_column="text", label_column=column) == expected
+        with pytest.raises(DataError, match="text and label are both the column 'text'"):
+            table_form(path, text_column="text", label_column=column)
+
+
 def test_a_label_column_that_cannot_be_guessed_is_asked_for(tmp_path):
     path = write(tmp_path, "text,colour,size\na,red,1\nb,green,2\nc,blue,3\n")
     expected = "reviews.csv:1: which column holds the label? Columns: text, colour, size. Use --label-column"
