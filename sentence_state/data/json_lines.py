@@ -7,6 +7,9 @@ import json
 from .delimited import Row, Rows
 from .text_files import TextFile
 
+TO_LINES = (
+    """python -c "import json; [print(json.dumps(row)) for row in json.load(open('FILE.json', 'rb'))]" > FILE.jsonl"""
+)
 NESTED = "\0"  # marks a list or an object; no text starts so, text_files.py refuses a NUL
 
 
@@ -16,6 +19,8 @@ def read_json_lines(file: TextFile) -> Rows:
     for number, line in enumerate(file.text.split("\n"), start=1):
         if not line.strip():
             continue
+        if not objects and line.lstrip().startswith("["):
+            raise file.error(f"a JSON array; JSONL has one object on every line. To write it so: {TO_LINES}", number)
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:  # ValueError alone: a number of more than 4,300 digits

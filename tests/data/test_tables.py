@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -195,6 +197,14 @@ def test_empty_rows_can_be_left_out_and_are_counted(tmp_path):
     assert corpus.description[-1] == "2 rows without text or label left out (the first on line 3)"
 
 
+def test_a_json_array_can_be_turned_into_lines_as_the_message_says(tmp_path):
+    rows = [{"text": "a caf\u00e9", "label": "pos"}, {"text": "b", "label": "neg"}]
+    path = write(tmp_path, json.dumps(rows, indent=1, ensure_ascii=False), "FILE.json")
+    command = message(path).partition("To write it so: ")[2].replace("python", sys.executable, 1)
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert pairs(read_table(tmp_path / "FILE.jsonl")) == [("a caf\u00e9", "pos"), ("b", "neg")]
+
+
 def test_a_missing_column_lists_those_there_are(tmp_path):
     path = write(tmp_path, "text,sentiment\na,pos\nb,neg\n")
     expected = "reviews.csv:1: no column 'label'. Columns: text, sentiment. Try --label-column sentiment"
@@ -236,7 +246,8 @@ def test_a_label_column_that_cannot_be_guessed_is_asked_for(tmp_path):
         ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "a.csv:1: this is an image, not text"),
         ("a.csv", "only one column here\nand here\n", "a.csv:1: one column only, a label is needed too (--delimiter"),
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": \n', "a.jsonl:2: not a JSON object at column 10; JSONL has"),
-        ("a.jsonl", '[\n{"text": "a"}\n]', "a.jsonl:1: not a JSON object"),
+        ("a.jsonl", '[\n{"text": "a"}\n]', "a.jsonl:1: a JSON array; JSONL has one object on every line"),
+        ("a.json", '[{"text": "a"}, {"text": "b"}]', "a.json:1: a JSON array; JSONL has one object on every line"),
         ("a.jsonl", '{"text": "a", "label": "x"}\n["b"]\n', 'a.jsonl:2: expected an object in braces, got ["b"]'),
         ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', "a.jsonl:2: empty label"),
         ("a.jsonl", '{"text": ["a"], "label": "x"}\n', "a.jsonl:1: field 'text' should hold a string, got [\"a\"]"),
