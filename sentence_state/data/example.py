@@ -69,10 +69,17 @@ def split_off_dev(
     for label, size in dev_sizes({label: len(group) for label, group in groups.items()}, fraction).items():
         chosen.update(shuffled.sample(groups[label], size))
     if not chosen:
-        where = examples[0] if examples else Example([])
-        raise where.error(f"{len(examples)} example(s) are too few to split off a dev set")
+        raise too_few(examples)
     train = [example for position, example in enumerate(examples) if position not in chosen]
     return train, [examples[position] for position in sorted(chosen)]
+
+
+def too_few(examples: Sequence[Example]) -> DataError:
+    if len(examples) == 1 and examples[0].label is None:
+        question = "is there an empty line after each sentence?"
+        return examples[0].error(f"one sentence of {len(examples[0].words):,} words: {question}")
+    where = examples[0] if examples else Example([])
+    return where.error(f"{len(examples)} example(s) are too few to split off a dev set: give --dev FILE")
 
 
 def dev_sizes(sizes: dict[str, int], fraction: float) -> dict[str, int]:

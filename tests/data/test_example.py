@@ -54,5 +54,13 @@ def test_tagged_sentences_are_split_without_labels():
 
 
 def test_too_few_examples_are_refused():
-    with pytest.raises(DataError, match=r"train.csv:2: 1 example\(s\) are too few to split off a dev set"):
+    with pytest.raises(
+        DataError, match=r"train.csv:2: 1 example\(s\) are too few to split off a dev set: give --dev FILE"
+    ):
         split_off_dev(labelled(["a"]))
+
+
+def test_a_file_without_empty_lines_is_recognised():
+    sentence = Example(["a"] * 360, tags=["O"] * 360, path="train.conll", lines=range(1, 361))
+    with pytest.raises(DataError, match=r"train.conll:1: one sentence of 360 words: is there an empty line after each"):
+        split_off_dev([sentence])
