@@ -98,7 +98,8 @@ def ragged(file: TextFile, columns: Columns, line: str, number: int) -> Exceptio
     expected = f"{columns.least} columns or more"
     if got >= columns.least:
         expected = f"{columns.width} columns as in most lines"
-    return file.error(f'expected {expected}, got {got} ("{line.strip()[:40]}")', number)
+    hint = "; a line of column names? delete it" if number + file.first_line == 2 and got != columns.width else ""
+    return file.error(f'expected {expected}, got {got} ("{line.strip()[:40]}"){hint}', number)
 
 
 def known_tags(lines: Sequence[str], columns: Columns) -> set[str]:

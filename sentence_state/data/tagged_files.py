@@ -8,9 +8,11 @@ from os import PathLike
 
 from .columns import columns_corpus, looks_like_conllu, read_conllu, trees_corpus
 from .errors import DataError
-from .example import Corpus
+from .example import Corpus, Example
 from .tag_schemes import NAMES, SCHEMES, breaks, convert, detect_scheme, is_tag_of
 from .text_files import TextFile, read_text
+
+ALMOST_SPAN = re.compile(r"[biesluBIESLU][-_].+|.+[-_][BIESLU]")  # b-loc, B_LOC, LOC-B
 
 
 def read_tagged(
@@ -58,6 +60,8 @@ def unify_tags(corpus: Corpus, tag_scheme: str = "auto", target_scheme: str = "b
     if scheme not in (*SCHEMES, "plain"):
         raise ValueError(f"tag_scheme must be auto, plain or one of {', '.join(SCHEMES)}, got {scheme!r}")
     corpus.tag_scheme = scheme
+    if scheme == "plain" and tag_scheme == "auto":
+        corpus.description += note_of_spans(corpus)
     if scheme != "plain":
         problems = refuse_or_count(corpus, scheme, broken)
         note_of_scheme(corpus, scheme, chosen=tag_scheme != "auto")
@@ -77,7 +81,8 @@ def refuse_or_count(corpus: Corpus, scheme: str, broken: str) -> list[str]:
         return []
     for example, position, problem in found:
         if not any(is_tag_of((example.tags or [])[position], name) for name in SCHEMES):
-            raise example.error(f"{problem} (--tag-scheme plain, if the tags are no spans)", position)
+            names = ": a line of column names? delete it" if is_first_line(example, position) else ""
+            raise example.error(f"{problem}{names} (--tag-scheme plain, if the tags are no spans)", position)
     example, position, problem = found[0]
     error = example.error(f"{problem}: not {NAMES[scheme]}", position)
     if broken != "repair" and scheme != "iob1":  # IOB1 is never in doubt: CoNLL-2003 itself has a B too many, twice
@@ -85,6 +90,20 @@ def refuse_or_count(corpus: Corpus, scheme: str, broken: str) -> list[str]:
         hint = "--tag-scheme to choose another scheme, --broken-tags repair to read such tags as conlleval does"
         raise type(error)(f"{error}{others}; {hint}")
     return [f"{error}: {len(found):,} such tag{'s' * (len(found) > 1)} read as conlleval does"]
+
+
+def is_first_line(example: Example, position: int) -> bool:
+    return position == 0 and list(example.lines[:1]) == [1]
+
+
+def note_of_spans(corpus: Corpus) -> list[str]:
+    """Plain tags, O among them, that begin or end almost as those of spans do: they may have been meant so."""
+    tags = {tag for example in corpus.examples for tag in example.tags or ()}
+    meant = sorted(tag for tag in tags if ALMOST_SPAN.fullmatch(tag))
+    if not meant or not tags & {"O", "o"}:
+        return []
+    note = f"tags such as {meant[0]!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
+    return [f"{corpus.path}: {note}"]
 
 
 def note_of_scheme(corpus: Corpus, scheme: str, chosen: bool) -> None:

@@ -43,6 +43,16 @@ def test_plain_tags_are_left_alone(tmp_path):
     assert corpus.description[-1] == "2 tags: NNP 1, VBZ 1"
 
 
+@pytest.mark.parametrize(("first", "rest"), [("b-loc", "i-loc"), ("LOC-B", "LOC-I"), ("B_LOC", "I_LOC")])
+def test_tags_that_are_almost_spans_are_said(tmp_path, first, rest):
+    path = write(tmp_path, f"in O|New {first}|York {rest}")
+    corpus = read_tagged(path)
+    assert corpus.tag_scheme == "plain"
+    note = f"{path}: tags such as {first!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
+    assert note in corpus.description
+    assert note not in read_tagged(path, tag_scheme="plain").description
+
+
 def test_the_scheme_of_train_can_be_imposed_on_dev(tmp_path):
     path = write(tmp_path, "Ann B-PER|Lee B-PER")
     assert read_tagged(path, tag_scheme="iob1", target_scheme="bio").examples[0].tags == ["B-PER", "B-PER"]
@@ -81,6 +91,15 @@ def test_a_tag_of_no_scheme_is_always_refused(tmp_path, broken):
     path = write(tmp_path, "a B-PER|b I-PER||c PER")
     with pytest.raises(DataError, match=r"train.conll:4: 'PER' is no tag of BIO \(--tag-scheme plain, if the tags"):
         read_tagged(path, broken=broken)
+
+
+def test_a_line_of_column_names_is_recognised(tmp_path):
+    with pytest.raises(
+        DataError, match=r":1: 'tag' is no tag of BIO: a line of column names\? delete it \(--tag-scheme"
+    ):
+        read_tagged(write(tmp_path, "word tag|Ann B-PER|Lee I-PER"))
+    with pytest.raises(DataError, match=r':1: expected 2 columns or more, got 1 \("names"\); a line of column names\?'):
+        read_tagged(write(tmp_path, "names|Ann B-PER|Lee I-PER"))
 
 
 def test_conllu_is_recognised_by_its_name(tmp_path):
