@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 from .errors import DataError
 
-MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+MARKS = {  # that of UTF-32 begins as that of UTF-16
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 SMALL, LARGEST_RATIO = 1 << 24, 200  # bytes; text to gzip
 GZIP = b"\x1f\x8b"
 SIGNATURES = {
@@ -78,7 +84,9 @@ def unpack(data: bytes, path: str | PathLike[str]) -> bytes:
 def decode(data: bytes, path: str | PathLike[str], encoding: str | None) -> tuple[str, str]:
     """Text of the bytes, and the name of their encoding."""
     marked = next((name for mark, name in MARKS.items() if data.startswith(mark)), None)
-    if marked != "utf-16" and (encoding or "utf-8").lower().startswith(("utf-8", "utf8", "cp", "latin", "iso")):
+    if marked not in ("utf-16", "utf-32") and (encoding or "utf-8").lower().startswith(
+        ("utf-8", "utf8", "cp", "latin", "iso")
+    ):
         refuse_nul(data, path)
     try:
         text = data.decode(marked or encoding or "utf-8")
@@ -93,7 +101,13 @@ def decode(data: bytes, path: str | PathLike[str], encoding: str | None) -> tupl
             message = f"{byte} is not UTF-8 (--encoding to choose another one)"
             raise DataError.at(path, message, line) from None
         return data.decode("cp1252"), f"cp1252 (line {line} is not UTF-8; --encoding to choose)"
-    return text, {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", None: encoding or "UTF-8"}[marked]
+    position = text.find("\0")
+    if position >= 0:
+        line = text.count("\n", 0, position) + 1
+        message = f"a NUL character: this is a binary file, or not {marked or encoding or 'UTF-8'}"
+        raise DataError.at(path, message, line)
+    named = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "utf-32": "UTF-32"}
+    return text, named[marked] if marked else encoding or "UTF-8"
 
 
 def refuse_nul(data: bytes, path: str | PathLike[str]) -> None:

@@ -20,6 +20,8 @@ def write(tmp_path, data, name="file.csv"):
         ("naïve\nfilm\n".encode(), "UTF-8"),
         (b"\xef\xbb\xbf" + "naïve\nfilm\n".encode(), "UTF-8"),
         ("naïve\nfilm\n".encode("utf-16"), "UTF-16"),
+        ("naïve\nfilm\n".encode("utf-32"), "UTF-32"),
+        (b"\0\0\xfe\xff" + "naïve\nfilm\n".encode("utf-32-be"), "UTF-32"),
         ("naïve\r\nfilm\r\n".encode(), "UTF-8"),
         ("naïve\r\r\nfilm\r\n".encode(), "UTF-8"),
         ("naïve\rfilm\r".encode(), "UTF-8"),
@@ -60,6 +62,12 @@ def test_what_is_not_text_is_refused_with_its_line(tmp_path, data, message):
     with pytest.raises(DataError) as error:
         read_text(path)
     assert str(error.value).startswith(f"{path}:{message}")
+
+
+def test_a_nul_of_another_encoding_is_refused_with_its_line(tmp_path):
+    path = write(tmp_path, "one\ntwo\n".encode("utf-32-le"))
+    with pytest.raises(DataError, match=r"file.csv:1: a NUL character: this is a binary file, or not utf-16"):
+        read_text(path, encoding="utf-16-le")
 
 
 def test_a_wrong_encoding_is_refused_with_its_line(tmp_path):
