@@ -81,11 +81,16 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise DataError.at(path, f"a line of more than {LONGEST_LINE >> 20} MB: these are no vectors", line)
                 continue
             whole = rest + block[:cut]
-            yield line, whole
+            yield line, plain(whole, line)
             line += whole.count(b"\n")
             rest = block[cut:]
     if rest.strip():
-        yield line, rest + b"\n"
+        yield line, plain(rest + b"\n", line)
+
+
+def plain(block: bytes, line: int) -> bytes:
+    """Without the byte-order mark, and with spaces where a file has tabs."""
+    return (block.removeprefix(b"\xef\xbb\xbf") if line == 1 else block).replace(b"\t", b" ")
 
 
 def size_on_disk(path: Path) -> int:
