@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 from .example import Example
@@ -44,10 +44,21 @@ def read_text(text: str | Sequence[str], row: int, tokenizer: Tokenizer) -> Exam
         words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
         example = Example(words, text=text, offsets=offsets)
     else:
-        example = Example(list(text))
+        example = Example(words_of(text, row))
     if not example.words:
         raise ValueError(f"text {row} has no words: {text!r}")
     return example
+
+
+def words_of(words: Sequence[str], row: int) -> list[str]:
+    """Of a text that is cut into words already; what comes from a table may be anything."""
+    if not isinstance(words, Iterable) or isinstance(words, bytes | Mapping):
+        raise ValueError(f"text {row} is {type(words).__name__}, expected a string or a list of words")
+    found = list(words)
+    for word in found:
+        if not isinstance(word, str):
+            raise ValueError(f"text {row} holds {type(word).__name__}, expected a string or a list of words")
+    return found
 
 
 def label_prediction(probabilities: Sequence[float], vocabulary: Vocabulary) -> Prediction:
