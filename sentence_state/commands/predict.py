@@ -71,7 +71,7 @@ def read_examples(flags: Predict, model: Model) -> Iterator[Example]:
 def read_standard_input(model: Model) -> Iterator[Example]:
     if sys.stdin.isatty():
         make_console(stderr=True).print("one text a line; Ctrl-D ends", style="dim")
-    empty = True
+    answered = skipped = first = 0
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
             example = as_example(model, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"))
@@ -79,10 +79,14 @@ def read_standard_input(model: Model) -> Iterator[Example]:
             message = f"byte 0x{line[error.start]:02x} is not UTF-8; give other encodings as --input FILE --encoding"
             raise DataError.at("standard input", message, number) from None
         if example.words:
-            empty = False
+            answered += 1
             yield example
-    if empty:
+        else:
+            skipped, first = skipped + 1, first or number
+    if not answered:
         raise DataError.at("standard input", "no text came")
+    if skipped:
+        say([f"{skipped:,} lines without text left out (the first is line {first})"])
 
 
 def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
@@ -102,13 +106,20 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
             encoding=flags.encoding,
             skip_empty=True,
         )
-        for note in corpus.description[2:]:  # rows that get no answer; how the others were read is no news
-            make_console(stderr=True).print(note)
+        say(corpus.description[2:])  # rows that get no answer; how the others were read is no news
         return corpus.examples
     if name.endswith(COLUMNS):
         column = saved.get("word_column", 0) if flags.word_column is None else flags.word_column
         return read_tagged(path, word_column=column, tag_column=None, encoding=flags.encoding).examples
-    return read_lines(path, model.tokenizer, flags.encoding).examples
+    corpus = read_lines(path, model.tokenizer, flags.encoding)
+    say(corpus.description[1:])
+    return corpus.examples
+
+
+def say(notes: Sequence[str]) -> None:
+    """Beside the answers, which may go into a pipe."""
+    for note in notes:
+        make_console(stderr=True).print(note)
 
 
 def as_example(model: Model, text: str) -> Example:

@@ -62,13 +62,16 @@ def read_table(
 def read_lines(path: str | PathLike[str], tokenizer: Tokenizer | None = None, encoding: str | None = None) -> Corpus:
     """One text a line, without labels, for predictions; blank lines are left out."""
     file = read_text(path, encoding)
-    lines = [Row(number, [line]) for number, line in enumerate(file.text.split("\n"), start=1) if line.strip()]
-    if not lines:
+    if not file.text.strip():
         raise file.error("the file is empty", 1)
-    examples, _ = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer or Tokenizer(), True)
+    lines = [Row(number, [line]) for number, line in enumerate(file.text.rstrip("\n").split("\n"), start=1)]
+    examples, skipped = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer or Tokenizer(), True)
     if not examples:
         raise file.error("no line has a word", 1)
-    return Corpus(file.path, examples, [f"{file.path}: {len(examples):,} lines ({file.encoding})"])
+    description = [f"{file.path}: {len(examples):,} lines ({file.encoding})"]
+    if skipped:
+        description.append(f"{len(skipped):,} lines without text left out (the first is line {skipped[0]})")
+    return Corpus(file.path, examples, description)
 
 
 def is_json(file: TextFile) -> bool:
