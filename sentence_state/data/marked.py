@@ -95,5 +95,5 @@ def unmark(file: TextFile, marked: str, number: int) -> tuple[str, list[tuple[in
         position = match.end()
     text += marked[position:]
     if "[" in text or "]" in text:
-        raise file.error(f'a slot is written [words](name), got "{marked[:60]}"', number)
+        raise file.error(f'a slot is written [words](name), and a name has no spaces, got "{marked[:60]}"', number)
     return text, slots
