@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..data.benchmarks import SOURCES, is_here
+from ..data.benchmarks import MR_FOLDS, SOURCES, is_here
 from ..data.errors import DataError
 from ..data.vector_archives import write_archive
 from ..experiments.catalogue import NAMES, Target, about, find
@@ -101,7 +101,7 @@ def write_vectors(flags: Reproduce, console: Console) -> int:
     if flags.data_dir is None or not flags.embeddings:
         raise UsageError("vectors needs --data-dir DIR and --embeddings FILE")
     check_paths(flags.data_dir, flags.embeddings)
-    names = [name for name in SOURCES if is_here(name, flags.data_dir)]
+    names = [name for name in SOURCES if name not in MR_FOLDS and is_here(name, flags.data_dir)]
     splits = [read_splits(Data(name), flags.data_dir) for name in names]
     words = {word for part in splits for e in (*part.train, *part.dev, *part.test) for word in e.words}
     path = (flags.out or OUT) / f"{'+'.join(map(vectors_name, flags.embeddings))}.npz"

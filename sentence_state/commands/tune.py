@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..data.benchmarks import SOURCES
+from ..data.benchmarks import OTHER_SPLITS, SOURCES
 from ..encoders import ENCODERS
 from ..experiments.experiment import slug
 from ..experiments.material import Place
@@ -54,7 +54,8 @@ def sets_of(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def check(flags: Tune) -> None:
     if not flags.data:
-        raise UsageError(f"on what is to be tuned? {', '.join(name for name in SOURCES if name != 'ptb/02-21')} or fdu")
+        names = ", ".join(name for name in SOURCES if name not in OTHER_SPLITS)
+        raise UsageError(f"on what is to be tuned? {names} or fdu")
     if find_spec("optuna") is None:
         raise UsageError('tune needs Optuna: pip install "sentence-state[experiments]"')
     for name in ("trials", "together", "seeds", "finalists", "final_seeds", "jobs"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.benchmarks import SOURCES
+from ..data.benchmarks import OTHER_SPLITS, SOURCES
 from .document import Section, Table, without_empty_columns
 from .experiment import Plan
 from .measurements import Measurement
@@ -25,7 +25,7 @@ SPLITS = ("train", "dev", "test")
 
 def table_1(plan: Plan) -> list[Measurement]:
     """Statistics of the data."""
-    names = [name for name in SOURCES if name in plan.sets and name != "ptb/02-21"]
+    names = [name for name in SOURCES if name in plan.sets and name not in OTHER_SPLITS]
     if plan.smoke:
         names = names[:2] or ["mr", "conll2003"]
     return [Measurement("statistics", (plan.data(name),)) for name in names]
