@@ -35,12 +35,13 @@ def table(head: list[str], body: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def measured(row: dict[str, Any], command: str) -> str:
+def measured(rows: list[dict[str, Any]], command: str) -> str:
+    """Under what: of the last row, but for the commits, which are those of all."""
+    row, commits = rows[-1], " and ".join(dict.fromkeys(row["commit"] for row in rows))
     versions = f"torch {row['torch']}" + (f", onnxruntime {row['onnxruntime']}" if "onnxruntime" in row else "")
     versions += f", flair {row['flair']}" if "flair" in row else ""
-    return (
-        f"\n\n*{row['device']}, {versions}, {row['date'][:10]}, commit {row['commit']}; `{command}` measures it again.*"
-    )
+    plural = "commits" if " and " in commits else "commit"
+    return f"\n\n*{row['device']}, {versions}, {row['date'][:10]}, {plural} {commits}; `{command}` measures it again.*"
 
 
 def gpu() -> str:
@@ -58,7 +59,7 @@ def gpu() -> str:
         for row in rows
     ]
     head = ["batch x words", "forward, ms", "BiLSTM / ours", "forward + backward, ms", "BiLSTM / ours"]
-    return table(head, body) + measured(rows[-1], "python -m benchmarks gpu")
+    return table(head, body) + measured(rows, "python -m benchmarks gpu")
 
 
 def is_encoder(row: dict[str, Any]) -> bool:
@@ -77,7 +78,7 @@ def cpu() -> str:
         for row in rows
     ]
     head = ["batch x words", "S-LSTM, ms", "nn.LSTM, ms", "S-LSTM / nn.LSTM"]
-    return table(head, body) + measured(rows[-1], "python -m benchmarks encoders")
+    return table(head, body) + measured(rows, "python -m benchmarks encoders")
 
 
 def inference() -> str:
@@ -95,7 +96,9 @@ def inference() -> str:
         for row in rows
     ]
     head = ["", "threads", "batch x words", "p50, ms", "p99, ms", "words a second", "eager S-LSTM / this"]
-    return table(head, body) + measured(rows[-1], "python -m benchmarks inference")
+    return table(head, body) + measured(
+        rows, "python -m benchmarks inference --data data --vectors glove.txt --work runs/inference"
+    )
 
 
 def halting() -> str:
@@ -110,7 +113,9 @@ def halting() -> str:
         for row in rows
     ]
     head = ["data", "halting", "mean steps", "score, %"]
-    return table(head, body) + measured(rows[-1], "python -m benchmarks halting")
+    return table(head, body) + measured(
+        rows, "python -m benchmarks halting --run runs/ner --data conll2003 --data-dir data"
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {"gpu": gpu, "cpu": cpu, "inference": inference, "halting": halting}
