@@ -12,10 +12,11 @@ from triton.runtime.jit import JITFunction
 
 from sentence_state.ops.fused import crf, few_words, lazy_adam
 from sentence_state.ops.fused.autograd import fused_recurrence
+from sentence_state.ops.fused.plan import Launches
 
 from .test_fused import random_case
 
-HOPPER = GPUTarget("cuda", 90, 32)
+HOPPER, SHARED_MEMORY = GPUTarget("cuda", 90, 32), 227 * 1024
 TYPES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int8: "i8", torch.int32: "i32", torch.int64: "i64"}
 compiled: dict[tuple, str] = {}
 
@@ -24,15 +25,17 @@ def describe(value):
     return f"*{TYPES[value.dtype]}" if isinstance(value, torch.Tensor) else {int: "i32", float: "fp32"}[type(value)]
 
 
-def compile_instead(kernel, *args, grid, warmup, num_warps=4, **options):
+def compile_instead(kernel, *args, grid, warmup, **options):
+    launch = {name: options.pop(name) for name in ("num_warps", "num_stages", "maxnreg") if name in options}
     values = {**dict(zip(kernel.arg_names, args, strict=False)), **options}
     constants = {p.name: values[p.name] for p in kernel.params if p.is_constexpr}
     types = {name: describe(values[name]) for name in kernel.arg_names if name not in constants}
-    key = (kernel.fn.__name__, num_warps, *types.items(), *constants.items())
+    key = (kernel.fn.__name__, *launch.items(), *types.items(), *constants.items())
     if key not in compiled:
         old = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 3)  # whose signatures leave constants out
         signature = types if old else {name: types.get(name, "constexpr") for name in kernel.arg_names}
-        found = triton.compile(ASTSource(kernel, signature, constants), HOPPER, {"num_warps": num_warps})
+        found = triton.compile(ASTSource(kernel, signature, constants), HOPPER, launch)
+        assert found.metadata.shared <= SHARED_MEMORY
         compiled[key] = found.asm["ptx"]
 
 
@@ -57,7 +60,10 @@ def chain(shared):
 if __name__ == "__main__":
     JITFunction.run = compile_instead
     few_words.WORD_PROGRAMS = range(1, 115)
-    recurrence(torch.bfloat16, "sharp", True, "low")
+    for columns in few_words.STAGES:
+        few_words.GRADIENT_PROGRAMS = {columns: range(1, 115)}
+        Launches.kept.clear()
+        recurrence(torch.bfloat16, "sharp", True, "low")
     recurrence(torch.float32, "paper", False, "high")
     chain(shared=True)
     chain(shared=False)

@@ -139,7 +139,9 @@ class Differentiable(torch.autograd.Function):
         x, *kept = ctx.saved_tensors
         masks, saved = kept[:3], kept[3:]
         given = (None if gradient is None else gradient.contiguous() for gradient in gradients[:3])
-        in_place = not torch.compiler.is_compiling()  # compilers merge equal calls: two gradients may need one `saved`
+        # Compilers merge equal calls: two gradients may need one `saved`. Before torch 2.13 `is_compiling` says nothing
+        # of some of them here, but what they follow it with is no plain tensor.
+        in_place = not torch.compiler.is_compiling() and type(saved[0]) is Tensor
         with torch.no_grad():
             found = recurrence_backward_op(*given, x, saved, *masks, ctx.H, *ctx.options, ctx.dtype, in_place)
         if torch.is_grad_enabled():  # create_graph=True

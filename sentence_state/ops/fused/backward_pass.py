@@ -78,7 +78,7 @@ def backward(
     if dg is None:
         dg = x.new_zeros(B, H)
     beside.join()
-    parts, dgh = groups(B, N, Hp, options), node.new_gradient(x)
+    parts, dgh = groups(B, N, Hp, packed.words.shape[1], options), node.new_gradient(x)
     d_first = gradients.words.new_empty(s.first.shape)
     d_h_0 = gradients.words.new_empty(len(parts), start_programs(Hp), Hp)
     for number, group in enumerate(parts):

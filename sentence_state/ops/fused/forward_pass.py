@@ -93,7 +93,7 @@ def forward(
         constants = {"g_row": H, "IN_PARTS": node.in_parts, "LAST": last, "DROP": dropping and not last}
         return Launch(close_step, grid, **constants, **shared, **closing)
 
-    for group in groups(B, N, Hp, options):
+    for group in groups(B, N, Hp, packed.words.shape[1], options):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
         h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, kept.shape[1]) for kept in (h_kept, c_kept))

@@ -167,11 +167,11 @@ def blank(x: Tensor, lengths: Tensor | None) -> Callable[..., Tensor]:
     return x.new_empty if lengths is None else x.new_zeros
 
 
-def groups(B: int, N: int, Hp: int, options: Options) -> list[slice]:
+def groups(B: int, N: int, Hp: int, row: int, options: Options) -> list[slice]:
     """Slices of the batch, of nearly equal size; all of it where nothing is kept, or all products are, if kernels can
-    count the products and the sentences."""
+    count the products, the rows of `row` numbers that they are made of, and the sentences."""
     number = round(B * N / GROUP_ROWS[options.keep - 1]) if options.keep and not options.keep_products else 1
-    most = max(1, MOST_PRODUCTS // (max(N * BLOCKS, PARTS) * Hp))  # sentences
+    most = max(1, MOST_PRODUCTS // max(N * BLOCKS * Hp, N * row, PARTS * Hp))  # sentences
     number = max(number, parts_of(B, min(most, MOST_SENTENCES)))
     size = parts_of(B, min(B, max(1, number)))
     return [slice(start, min(B, start + size)) for start in range(0, B, size)]
