@@ -112,18 +112,21 @@ class StandardLayer(nn.Module):
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
         is_low = dtype.itemsize == 2 and x.dtype != torch.float64  # which autocast leaves as it is
         if is_low and x.device.type == "cpu" and not has_products_of(dtype):
-            weights = {name: weight.float() for name, weight in self.named_parameters()}
+            weights = [[weight.float() for weight in direction] for direction in self.lstm.all_weights]
             with torch.autocast("cpu", enabled=False):
-                h: Tensor = torch.func.functional_call(self, weights, (x.float(), lengths))
-            return h.to(dtype)
+                return self.directions_by_turns(x.float(), lengths, weights).to(dtype)
         if lengths is None or not self.lstm.bidirectional:
             return cast(Tensor, self.lstm(x)[0])
         if x.is_cuda:
             return self.directions_in_one_call(x, lengths)
-        forward_weights, backward_weights = self.lstm.all_weights
-        forward = self.one_direction(x, forward_weights)
-        backward = reverse(self.one_direction(reverse(x, lengths), backward_weights), lengths)
-        return torch.cat([forward, backward], dim=-1)
+        return self.directions_by_turns(x, lengths, self.lstm.all_weights)
+
+    def directions_by_turns(self, x: Tensor, lengths: Tensor | None, weights: Sequence[Sequence[Tensor]]) -> Tensor:
+        forward, *backward = weights  # of each direction
+        h = self.one_direction(x, forward)
+        if not backward:
+            return h
+        return torch.cat([h, reverse(self.one_direction(reverse(x, lengths), backward[0]), lengths)], dim=-1)
 
     def one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
         """What nn.LSTM calls, from left to right with the weights of either direction: (B, N, D) -> (B, N, H)."""

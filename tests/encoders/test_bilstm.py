@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from sentence_state.encoders.bilstm import LSTM, BiLSTM, reverse
+from sentence_state.encoders.bilstm import LSTM, BiLSTM, StandardLayer, reverse
 from tests import by_hand
 
 D, H = 5, 3
@@ -159,6 +159,20 @@ def test_it_runs_in_float32_where_the_processor_has_no_fast_products_of_a_type(m
     torch.testing.assert_close(sentence.float(), expected.sentence, rtol=rounding, atol=rounding)
     (words.sum() + sentence.sum()).backward()
     assert all(parameter.grad.any() and parameter.grad.dtype == own_type for parameter in low.parameters())
+
+
+def test_its_weights_stay_where_they_are_while_copies_in_float32_are_used(monkeypatch):
+    """Else a second thread would take the copies for the weights, and leave them there."""
+    monkeypatch.setattr("sentence_state.encoders.bilstm.has_products_of", lambda dtype: dtype.itemsize > 2)
+    encoder, run, met = BiLSTM(D, H).bfloat16(), StandardLayer.one_direction, []
+
+    def look(self, x, weights):
+        met.append([weight.dtype for weight in (*encoder.parameters(), *weights)])
+        return run(self, x, weights)
+
+    monkeypatch.setattr(StandardLayer, "one_direction", look)
+    encoder(batch().bfloat16(), LENGTHS)
+    assert met == [[torch.bfloat16] * 8 + [torch.float32] * 4] * 2
 
 
 def test_one_call_for_both_directions_as_on_a_gpu_equals_two_calls():
