@@ -2,8 +2,8 @@
 
 PyTorch's own linear hands float32 to MKL. oneDNN multiplies the same matrices in 0.4 to 0.8 of the time on the AMD
 processors that were measured (0.8 at 240 x 900 x 2100, 0.4 at 10 x 300 x 2100), forward and backward, and needs no
-weights packed before. It has no products of 16-bit types for processors without AVX-512, and PyTorch's own take ten
-times as long as those of float32, to which such matrices are turned there.
+weights packed before. It has products of bfloat16 for processors with AVX-512, of float16 for few of these. PyTorch's
+own take ten times as long as those of float32, to which such matrices are turned elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ONEDNN = (
 IS_FAST = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
 # Asked for once, here: torch.export cannot trace the question.
 SLOW_TYPES = frozenset(
-    dtype for dtype, name in IS_FAST.items() if ONEDNN and not getattr(torch.ops.mkldnn, name, lambda: True)()
+    dtype
+    for dtype, name in IS_FAST.items()
+    if torch.backends.mkldnn.is_available() and not getattr(torch.ops.mkldnn, name, lambda: True)()
 )
 
 
@@ -63,7 +65,7 @@ def has_products_of(dtype: torch.dtype) -> bool:
 def is_transformed() -> bool:
     """Whether a transform of torch.func (vmap, grad, jvp) is at work. It follows neither our operators nor what is
     written in place: vmap cannot write many values into a tensor that holds one for all."""
-    return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
+    return bool(torch._C._are_functorch_transforms_active())
 
 
 def is_dual(tensor: Tensor) -> bool:

@@ -372,8 +372,9 @@ def test_vmap_over_sentences_and_over_models_equals_one_after_another(options):
         torch.testing.assert_close(ours, model(x).words, rtol=0, atol=1e-5)  # float32
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("options", FUNCTIONAL)
-def test_gradients_of_each_sentence_by_torch_func_equal_those_of_backward(options):
+def test_gradients_of_each_sentence_by_torch_func_equal_those_of_backward(options, compiled):
     torch.manual_seed(0)
     encoder = encoder_with_random_weights(dtype=torch.float32, num_steps=3, **options)
     x = torch.randn(4, 5, 3)
@@ -382,7 +383,11 @@ def test_gradients_of_each_sentence_by_torch_func_equal_those_of_backward(option
         return torch.func.functional_call(encoder, parameters, (sentence,)).sentence.square().sum()
 
     parameters = dict(encoder.named_parameters())
-    found = torch.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    gradients = torch.vmap(torch.func.grad(loss), in_dims=(None, 0))
+    if compiled:
+        torch._dynamo.reset()
+        gradients = torch.compile(gradients, backend="eager")
+    found = gradients(parameters, x)
     for row, sentence in enumerate(x):
         expected = torch.autograd.grad(loss(parameters, sentence), list(parameters.values()))
         for name, gradient in zip(parameters, expected, strict=True):
