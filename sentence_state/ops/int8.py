@@ -16,8 +16,8 @@ class Int8Matrix:
 
     What it meets is rounded to int8 with a scale for each of its rows too, so that a word's result does not depend on
     the others. The matrix itself stays beside it for the one product of a first step that is done in float32. Where a
-    processor has no fast products of int8, float32 holds and multiplies the same whole numbers, as exactly: a sum of
-    1,040 products of 7 bits fits into its 24.
+    processor has no fast products of int8, float32 holds and multiplies the same whole numbers: as exactly up to 1,040
+    columns, whose sum of products of 7 bits fits into its 24, and beyond but for its rounding.
     """
 
     def __init__(self, weight: Tensor) -> None:
