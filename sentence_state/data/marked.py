@@ -25,7 +25,7 @@ def read_marked(
     tokenizer: Tokenizer | None = None,
     encoding: str | None = None,
 ) -> Corpus:
-    """One utterance a line: label, tab, text, with [words](slot) around every slot.
+    """One utterance a line: label, tab, text, with `[words](slot)` around every slot.
 
     `tokenizer` cuts the text into words, as that of the model will do with what it is asked about.
     """
