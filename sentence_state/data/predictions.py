@@ -71,9 +71,12 @@ def label_prediction(probabilities: Sequence[float], vocabulary: Vocabulary) -> 
 def span_predictions(
     example: Example, tags: Sequence[str], scores: Sequence[float], scheme: str | None
 ) -> list[SpanPrediction]:
-    """Spans with their place in the text; a plain tag is a span of one word."""
+    """Spans with their place in the text; a plain tag other than O is a span of one word."""
     text, offsets = example.located()
-    spans = [Span(i, i + 1, tag) for i, tag in enumerate(tags)] if scheme == "plain" else tags_to_spans(tags, scheme)
+    if scheme == "plain":
+        spans = [Span(i, i + 1, tag) for i, tag in enumerate(tags) if tag != "O"]
+    else:
+        spans = tags_to_spans(tags, scheme)
     found: list[SpanPrediction] = []
     for first, last, label in spans:
         start, end = offsets[first][0], offsets[last - 1][1]

@@ -1,4 +1,4 @@
-"""IOB1, BIO, BIOES and BILOU: detect, check, convert, tags -> spans -> tags.
+"""IOB1, BIO, BIOES, BMES and BILOU: detect, check, convert, tags -> spans -> tags.
 
 A tag is O, or a prefix and a label: B-PER. A bare B is a span whose label is empty.
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-SCHEMES = ("iob1", "bio", "bioes", "bilou")
-PREFIXES = {"iob1": "OBI", "bio": "OBI", "bioes": "OBIES", "bilou": "OBILU"}
-NAMES = {"iob1": "IOB1", "bio": "BIO", "bioes": "BIOES", "bilou": "BILOU", "plain": "plain tags"}
-TYPED = re.compile(r"[BIESLU]-.")
-CANONICAL = {"L": "E", "U": "S"}  # BILOU is BIOES with two other letters
+SCHEMES = ("iob1", "bio", "bioes", "bmes", "bilou")
+PREFIXES = {"iob1": "OBI", "bio": "OBI", "bioes": "OBIES", "bmes": "OBMES", "bilou": "OBILU"}
+NAMES = {"iob1": "IOB1", "bio": "BIO", "bioes": "BIOES", "bmes": "BMES", "bilou": "BILOU", "plain": "plain tags"}
+TYPED = re.compile(r"[BIMESLU]-.")
+CANONICAL = {"M": "I", "L": "E", "U": "S"}  # BMES and BILOU are BIOES with other letters
 
 
 class Span(NamedTuple):
@@ -112,9 +112,9 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     tags = ["O"] * length
     for start, end, label in sorted(spans):
         ending = f"-{label}" if label else ""
-        tags[start:end] = [f"I{ending}"] * (end - start)
-        if scheme in ("bioes", "bilou"):
-            first, last, single = ("B", "E", "S") if scheme == "bioes" else ("B", "L", "U")
+        tags[start:end] = [f"{'M' if scheme == 'bmes' else 'I'}{ending}"] * (end - start)
+        if scheme in ("bioes", "bmes", "bilou"):
+            first, last, single = ("B", "L", "U") if scheme == "bilou" else ("B", "E", "S")
             tags[start], tags[end - 1] = (first + ending, last + ending) if end - start > 1 else (single + ending,) * 2
         elif scheme == "bio" or (start > 0 and tags[start - 1][1:] == ending and tags[start - 1] != "O"):
             tags[start] = f"B{ending}"
@@ -130,10 +130,14 @@ def detect_scheme(sentences: Sequence[Sequence[str]]) -> str:
     """One of SCHEMES, or "plain" for tags such as parts of speech. Broken tags: the scheme they break least often."""
     kinds = {tag for tags in sentences for tag in tags}
     typed = {tag for tag in kinds if TYPED.match(tag)}
-    bare = "B" in kinds and kinds <= {"O", "B", "I", "E", "S", "L", "U"}
+    if not {"B", "E"} <= {tag[0] for tag in typed}:  # no middle then, but such as M-sg
+        typed = {tag for tag in typed if tag[0] != "M"}
+    bare = "B" in kinds and kinds <= {"O", "B", "I", "M", "E", "S", "L", "U"}
     if not bare and (len(typed) <= len(kinds - typed - {"O"}) or not typed) and kinds != {"O"}:
         return "plain"
     prefixes = {tag[0] for tag in (kinds if bare else typed)}
+    if "M" in prefixes:
+        return "bmes"
     if prefixes & {"E", "S"}:
         return "bioes"
     if prefixes & {"L", "U"}:

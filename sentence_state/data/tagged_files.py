@@ -27,7 +27,7 @@ def read_tagged(
 ) -> Corpus:
     """Sentences and tags of CoNLL columns or CoNLL-U (`tag_column` "xpos" or "upos"), plain or gzip.
 
-    `tag_scheme` is that of the file (auto, iob1, bio, bioes, bilou, plain), `target_scheme` that of the result.
+    `tag_scheme` is that of the file (auto, iob1, bio, bioes, bmes, bilou, plain), `target_scheme` that of the result.
     Tags that break their scheme raise an error, or with `broken="repair"` are read as conlleval does.
     `tag_column=None` reads words only, for predictions.
     """
@@ -97,13 +97,17 @@ def is_first_line(example: Example, position: int) -> bool:
 
 
 def note_of_spans(corpus: Corpus) -> list[str]:
-    """Plain tags, O among them, that begin or end almost as those of spans do: they may have been meant so."""
+    """Plain tags, O among them: they may have been meant as those of spans, the more where they look almost so."""
     tags = {tag for example in corpus.examples for tag in example.tags or ()}
     meant = sorted(tag for tag in tags if ALMOST_SPAN.fullmatch(tag))
-    if not meant or not tags & {"O", "o"}:
-        return []
-    note = f"tags such as {meant[0]!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
-    return [f"{corpus.path}: {note}"]
+    if meant and tags & {"O", "o"}:
+        note = f"tags such as {meant[0]!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
+        return [f"{corpus.path}: {note}"]
+    if "O" in tags:
+        tag = min(tags - {"O"})
+        note = f"tags such as {tag!r} beside O, without B- or I-: each word is a span of its own, one with O is none"
+        return [f"{corpus.path}: {note}; for spans of several words write B-{tag}, I-{tag}"]
+    return []
 
 
 def note_of_scheme(corpus: Corpus, scheme: str, chosen: bool) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sentence_state.data.predictions import read_texts
+from sentence_state.data.example import Example
+from sentence_state.data.predictions import read_texts, span_predictions
 from sentence_state.data.tokenizer import Tokenizer
 
 
@@ -26,3 +27,11 @@ def test_texts_and_lists_of_words_are_read():
 def test_anything_else_is_refused_with_its_place(text, found):
     with pytest.raises(ValueError, match=f"^text 1 {found}, expected a string or a list of words$"):
         read_texts(["a", text], Tokenizer())
+
+
+def test_a_plain_tag_is_a_span_of_one_word_and_o_is_none():
+    example = Example(["John", "Smith", "lives"])
+    assert span_predictions(example, ["PER", "PER", "O"], [0.9, 0.8, 0.7], "plain") == [
+        {"start": 0, "end": 4, "label": "PER", "text": "John", "score": 0.9},
+        {"start": 5, "end": 10, "label": "PER", "text": "Smith", "score": 0.8},
+    ]

@@ -23,6 +23,22 @@ def test_iob1_is_recognised_said_and_converted(tmp_path):
     assert corpus.description[1] == note
 
 
+@pytest.mark.parametrize(
+    ("rows", "tags"),
+    [
+        ("北 B-LOC|京 M-LOC|市 E-LOC|王 S-PER|在 O", ["B-LOC", "I-LOC", "E-LOC", "S-PER", "O"]),
+        ("北 B|京 M|市 E|在 S", ["B", "I", "E", "S"]),
+    ],
+)
+def test_bmes_of_chinese_data_is_recognised_said_and_converted(tmp_path, rows, tags):
+    path = write(tmp_path, rows)
+    corpus = read_tagged(path)
+    assert corpus.examples[0].tags == tags
+    assert f"{path}: tags are BMES, as found out" in corpus.description
+    streamed = StreamedExamples([path], column_form(path)[0])
+    assert [example.tags for example in streamed] == [tags]
+
+
 @pytest.mark.parametrize("target", ["iob1", "bio", "bioes", "bilou"])
 def test_the_target_scheme_can_be_chosen(tmp_path, target):
     tags = {
@@ -53,13 +69,24 @@ def test_tags_that_are_almost_spans_are_said(tmp_path, first, rest):
     assert note not in read_tagged(path, tag_scheme="plain").description
 
 
+def test_tags_beside_o_that_are_spans_of_one_word_are_said(tmp_path):
+    path = write(tmp_path, "John PER|Smith PER|lives O|in O|Berlin LOC")
+    corpus = read_tagged(path)
+    assert corpus.tag_scheme == "plain"
+    note = (
+        f"{path}: tags such as 'LOC' beside O, without B- or I-: each word is a span of its own, one with O is none; "
+    )
+    assert note + "for spans of several words write B-LOC, I-LOC" in corpus.description
+    assert not any(line.startswith(note) for line in read_tagged(path, tag_scheme="plain").description)
+
+
 def test_the_scheme_of_train_can_be_imposed_on_dev(tmp_path):
     path = write(tmp_path, "Ann B-PER|Lee B-PER")
     assert read_tagged(path, tag_scheme="iob1", target_scheme="bio").examples[0].tags == ["B-PER", "B-PER"]
     with pytest.raises(
-        ValueError, match="tag_scheme must be auto, plain or one of iob1, bio, bioes, bilou, got 'bmes'"
+        ValueError, match="tag_scheme must be auto, plain or one of iob1, bio, bioes, bmes, bilou, got 'iobes'"
     ):
-        read_tagged(path, tag_scheme="bmes")
+        read_tagged(path, tag_scheme="iobes")
 
 
 BROKEN = "a B-PER|b O||c B-LOC|d I-LOC||e O|f I-PER||g I-ORG|h B-PER||i B-PER"
