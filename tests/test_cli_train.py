@@ -165,13 +165,14 @@ def test_track_writes_every_epoch(capsys, monkeypatch):
     assert {("loss", 1), ("loss", 2), ("dev/accuracy", 2)} <= set(written)
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(folder, capsys):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(number, folder, capsys):
     arguments = ["train", "classifier", "--train", "reviews.csv", "--out", "runs/x", *TINY[:6], "--epochs", "1000"]
     arguments += ["--patience", "0"]
     process = start(arguments, folder)
     while "epoch 2/" not in process.stdout.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     printed, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error == ""

@@ -1,7 +1,8 @@
-"""Ctrl-C as a request: a training step is finished before the loop stops, so that no state is half-updated."""
+"""Ctrl-C and SIGTERM as a request: a step is finished before the loop stops, so that no state is half-updated."""
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """True once Ctrl-C was pressed."""
+    """True once Ctrl-C was pressed, or SIGTERM came."""
 
     def __init__(self) -> None:
         self.made = False
@@ -20,22 +21,33 @@ class StopRequest:
 
 
 @contextmanager
-def ctrl_c_requests_stop(only_once: bool = False) -> Iterator[StopRequest]:
-    """The first Ctrl-C makes the request; the second does what Ctrl-C did before, or with `only_once` nothing: a
-    process of torchrun hears of the same Ctrl-C twice. In the main thread only."""
+def signals_request_stop(together: bool = False) -> Iterator[StopRequest]:
+    """The first signal makes the request. A second Ctrl-C does what Ctrl-C did before, or in a process of torchrun
+    (`together`), which hears of the same one twice, nothing; nor does a second SIGTERM: timeout(1) sends two.
+    In the main thread only."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = signal.getsignal(signal.SIGINT)
+    numbers = [signal.SIGINT, *([signal.SIGTERM] if may_take_sigterm(together) else [])]
+    before = {number: signal.getsignal(number) for number in numbers}
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         request.made = True
-        if not only_once:
-            signal.signal(signal.SIGINT, before)
+        if not together:
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
 
-    signal.signal(signal.SIGINT, on_signal)
+    for number in numbers:
+        signal.signal(number, on_signal)
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def may_take_sigterm(together: bool) -> bool:
+    """Whether it would end this process, and nobody waits for that: torchrun and multiprocessing end their processes by
+    it, torchrun also where another one has died, whose part of the next sum would never come."""
+    ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    return ends and not together and multiprocessing.parent_process() is None

@@ -29,7 +29,7 @@ from .distributed import Processes, joined_processes, pick_device
 from .evaluation import Evaluation, evaluate
 from .faults import save_bad_batch
 from .graphs import can_capture
-from .interrupt import StopRequest, ctrl_c_requests_stop
+from .interrupt import StopRequest, signals_request_stop
 from .optimizers import set_learning_rate
 from .parallel import ParallelModel, check_shares, decode_shares, whole
 from .state import Progress, TrainingError, TrainingResult, TrainingState, check_state
@@ -54,7 +54,7 @@ def fit(
     out: the folder of the run, a new one. With `resume` a run that was begun there, by the same model and splits, goes
     on bit by bit as if it had never stopped; where none was begun, it begins.
     reading: how the files of the splits were read, to be saved with the run.
-    Ctrl-C writes a checkpoint and returns. The global random numbers are left as they were.
+    Ctrl-C or SIGTERM writes a checkpoint and returns. The global random numbers are left as they were.
     Started by torchrun, all processes train one model together, each on its share of every batch; see docs/scale.md.
     """
     config = config or TrainingConfig()
@@ -67,7 +67,7 @@ def fit(
     with (
         joined_processes(device) as processes,
         torch.random.fork_rng([device] if device.type == "cuda" else []),
-        ctrl_c_requests_stop(only_once=processes.many) as stop,
+        signals_request_stop(processes.many) as stop,
     ):
         # In a frame of its own: DDP has to be gone when the processes part. Else it is the last to hold their group,
         # and ends gloo's threads while it holds Python's lock, which they may be waiting for: nobody would go on.

@@ -71,7 +71,7 @@ def check_state(content: Any, run: Path) -> dict[str, Any]:
 
 @dataclass
 class TrainingResult:
-    """How training went. The model holds its best weights, also when it was stopped by Ctrl-C (`finished` False)."""
+    """How training went. The model holds its best weights, also when a signal stopped it (`finished` False)."""
 
     finished: bool
     best_epoch: int  # from 1; 0: no epoch was finished

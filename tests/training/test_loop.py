@@ -1,5 +1,6 @@
 import json
 import math
+import multiprocessing
 import signal
 import threading
 from dataclasses import replace
@@ -14,6 +15,7 @@ from sentence_state.data.example import Splits
 from sentence_state.models import JointModel, Model, SequenceTagger, TextClassifier
 from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit, preset
 from sentence_state.training.config import suit_to_size
+from sentence_state.training.interrupt import signals_request_stop
 from sentence_state.training.optimizers import clip_gradients, make_optimizers
 from sentence_state.training.step import pieces
 
@@ -232,15 +234,15 @@ def test_a_loss_that_is_no_number_stops_with_a_word():
         fit(model, data, QUICK)
 
 
-def interrupted(tmp_path, at: int, **options):
-    """A run that gets Ctrl-C at a batch."""
+def interrupted(tmp_path, at: int, number: int = signal.SIGINT, **options):
+    """A run that gets Ctrl-C, or another signal, at a batch."""
     batches = 0
 
     def progress(event):
         nonlocal batches
         batches += 1
         if batches == at:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     return train(out=tmp_path / "run", progress=progress, **options)
 
@@ -282,6 +284,61 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(out=tmp_path / "run", progress=progress)
+
+
+@pytest.fixture
+def sigterm_would_end_this():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("sigterm_would_end_this")
+def test_sigterm_saves_and_the_resumed_run_ends_bit_equal(tmp_path, monkeypatch):
+    monkeypatch.setattr("sentence_state.training.loop.REPORTS_A_SECOND", math.inf)
+    expected, _ = train()
+    _, stopped = interrupted(tmp_path, 3, signal.SIGTERM)
+    assert not stopped.finished
+    model, result = train(out=tmp_path / "run", resume=True)
+    assert result.finished
+    assert_same_weights(model, expected)
+
+
+@pytest.mark.usefixtures("python_hears_ctrl_c", "sigterm_would_end_this")
+def test_sigterm_twice_is_as_once_and_ctrl_c_after_it_stops_at_once():
+    with signals_request_stop() as stop:
+        assert not stop
+        signal.raise_signal(signal.SIGTERM)
+        assert stop
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("sigterm_would_end_this")
+def test_sigterm_is_left_to_torchrun_and_to_those_who_treat_it_themselves():
+    with signals_request_stop(together=True):
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with signals_request_stop():
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    signal.signal(signal.SIGTERM, before)
+
+
+def train_for_ever(began):
+    train(config=replace(QUICK, epochs=10**6, patience=0), progress=lambda event: began.set())
+
+
+def test_a_process_of_multiprocessing_that_is_terminated_while_it_trains_ends_at_once():
+    context = multiprocessing.get_context("spawn")
+    began = context.Event()
+    worker = context.Process(target=train_for_ever, args=(began,))
+    worker.start()
+    assert began.wait(60)
+    worker.terminate()
+    worker.join(10)
+    assert worker.exitcode == -signal.SIGTERM
 
 
 def test_training_runs_in_another_thread():
