@@ -3,8 +3,9 @@
 import { predict } from "./api.js";
 import { tagged } from "./answer.js";
 import { byId, html, percent } from "./elements.js";
-import { decoded, guessColumn, readFile } from "./reading.js";
+import { guessColumn, readFile } from "./reading.js";
 import { asCsv, asJsonLines, save } from "./saving.js";
+import { decoded } from "./text.js";
 
 const PORTION = 32; // texts in one request
 const SHOWN = 200; // rows of the table
