@@ -20,6 +20,10 @@ async def read_json(request: Request, shape: type[Shape], most: int) -> Shape:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, f"the body must be application/json, got {shortened(kind) or 'no content type'}")
+    coding = ", ".join(request.headers.getlist("content-encoding")).strip().lower()
+    if coding not in ("", "identity"):
+        message = f"the body must come as it is, without Content-Encoding: {shortened(coding)}"
+        raise HTTPException(415, message, {"Accept-Encoding": "identity"})
     try:
         async with asyncio.timeout(SECONDS):
             body = await read_bytes(request, most)

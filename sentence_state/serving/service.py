@@ -14,7 +14,7 @@ from ..data.description import CONFIG, read_config
 from ..data.example import Example
 from ..data.predictions import Prediction, read_text
 from ..models import FolderError, Model, ModelConfig
-from ..runtime import RuntimeModel
+from ..runtime import EXPORT, RuntimeModel
 from .batcher import Batcher, Watch
 from .exchange import can_trace, trace
 from .limits import Limits
@@ -113,7 +113,13 @@ def read_model_config(folder: Path) -> ModelConfig:
 
 
 def names_of(folders: Sequence[Path]) -> list[str]:
-    """The name of each folder; its whole path where two have the same."""
-    short = [folder.resolve().name for folder in folders]
+    """The name of each folder, of an export inside a run that of the run; its whole path where two have the same."""
+    short = [named_folder(folder.resolve()).name for folder in folders]
     names = [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]  # a name on disk may be any bytes
+
+
+def named_folder(folder: Path) -> Path:
+    """The run that an export lies in, for clients need not know which of the two is served; or the folder itself."""
+    is_inside = (folder / EXPORT).exists() and (folder.parent / CONFIG).exists()
+    return folder.parent if is_inside else folder

@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ from sentence_state.serving.export.folder import export_onnx
 from sentence_state.serving.limits import Limits
 from sentence_state.serving.page import page_files
 from sentence_state.serving.server import build_app
+from sentence_state.serving.service import names_of
 
 from .exported import assert_same_answers
 
@@ -111,6 +113,20 @@ def test_another_content_type_is_refused(client, kind):
     answer = client.post("/v1/predict", content=b'{"texts": ["a"]}', headers={"content-type": kind})
     assert answer.status_code == 415
     assert "application/json" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "Identity, GZIP"])
+def test_a_compressed_body_is_refused_by_the_name_of_its_coding(client, coding):
+    body, headers = gzip.compress(b'{"texts": ["play"]}'), {**JSON, "content-encoding": coding}
+    answer = client.post("/v1/predict", content=body, headers=headers)
+    assert (answer.status_code, answer.headers["accept-encoding"]) == (415, "identity")
+    assert answer.json()["detail"] == f"the body must come as it is, without Content-Encoding: {coding.lower()}"
+
+
+@pytest.mark.parametrize("coding", ["identity", "", " Identity "])
+def test_the_identity_is_no_compression(client, coding):
+    headers = {**JSON, "content-encoding": coding}
+    assert client.post("/v1/predict", content=b'{"texts": ["play"]}', headers=headers).status_code == 200
 
 
 def test_odd_texts_are_answered(client):
@@ -237,6 +253,20 @@ def test_two_folders_of_the_same_name_keep_their_paths(runs, models, tmp_path):
     with TestClient(build_app([tmp_path / "a/x", tmp_path / "b/x"], [models["spans"], models["labels"]])) as client:
         names = [model["name"] for model in client.get("/v1/models").json()["models"]]
     assert names == [str(tmp_path / "a/x"), str(tmp_path / "b/x")]
+
+
+def test_an_export_inside_a_run_has_the_name_of_the_run(tmp_path):
+    folders = [
+        tmp_path / name for name in ("assistant", "reviews", "reviews/onnx", "assistant/onnx-int8", "alone/onnx")
+    ]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / ("export.json" if "onnx" in folder.name else "config.json")).touch()
+    assistant, reviews, reviews_onnx, assistant_int8, alone = folders
+    assert names_of([assistant, reviews_onnx, alone]) == ["assistant", "reviews", "onnx"]
+    assert names_of([assistant_int8, reviews]) == ["assistant", "reviews"], "clients need not know which is served"
+    both = [reviews, reviews_onnx, assistant_int8]
+    assert names_of(both) == [str(reviews), str(reviews_onnx), "assistant"]
 
 
 # ---- the token ----------------------------------------------------------------------------------
