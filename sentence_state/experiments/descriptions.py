@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from ..models import ModelConfig
-from .experiment import Experiment
+from .experiment import PRESET, Experiment, name_of, origin_of
 from .runs import Run, changed
 
 FEW = 4  # names that are listed; of more it is "all others"
@@ -15,18 +14,23 @@ FEW = 4  # names that are listed; of more it is "all others"
 def settings_note(experiment: Experiment) -> str:
     """What differs from the paper's model and training, for each encoder, settings and, where they are few, set."""
     sets = list(dict.fromkeys(row.runs[0].data.name for row in experiment.rows))
-    settings = list(dict.fromkeys(Path(row.settings).name for row in experiment.rows))
+    settings = list(dict.fromkeys(name_of(row.settings) for row in experiment.rows))
     kinds: dict[str, list[Run]] = {}
+    origins: dict[str, str] = {}
     for row in experiment.rows:
         run = row.runs[0]
-        suffix = f" ({Path(row.settings).name})" if len(settings) > 1 else ""
+        suffix = f" ({name_of(row.settings)})" if len(settings) > 1 else ""
         place = f" on {run.data.name}" if 1 < len(sets) < FEW else ""
-        kinds.setdefault(run.model.encoder + suffix + place, []).append(run)
+        name = run.model.encoder + suffix + place
+        kinds.setdefault(name, []).append(run)
+        origins.setdefault(name, origin_of(row))
     where = ", ".join(sets) if len(sets) < FEW else f"{len(sets)} sets"
     differences = listed_together((name, differences_of(runs)) for name, runs in kinds.items())
     vectors = ", ".join(dict.fromkeys(row.runs[0].vectors for row in experiment.rows))
     beginning = f"Settings: {', '.join(settings)}; word vectors: {vectors}; data: {where} ({experiment.split})"
-    return f"{beginning}. Not as in the paper: {differences}."
+    chosen = listed_together(origins.items())
+    ending = "" if chosen == PRESET else f" How they were chosen: {chosen}."
+    return f"{beginning}. Not as in the paper: {differences}.{ending}"
 
 
 def differences_of(runs: Sequence[Run]) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from .experiment import Experiment, Plan, Row, labelled, printed_row, rows_of_encoders
+from .experiment import Experiment, Plan, Row, labelled, name_of, printed_row, rows_of_encoders
 from .paper_results import (
     BEST_STEPS,
     BOUNDARIES,
@@ -56,7 +55,7 @@ def figure_2(plan: Plan) -> Experiment:
             for steps in SMOKE_STEPS if plan.smoke else STEPS:
                 runs = plan.runs("mr", "S-LSTM", settings, False, window=window, num_steps=steps)
                 printed = score if (window, steps) == (1, best) else None
-                panel = Path(settings).name if len(plan.settings) > 1 else ""
+                panel = name_of(settings) if len(plan.settings) > 1 else ""
                 rows.append(Row(str(steps), runs, printed, group, panel=panel, settings=settings))
     notes = ("The paper draws curves without numbers; its text gives the best point.",)
     title = "Figure 2: dev accuracy on MR against steps and window"

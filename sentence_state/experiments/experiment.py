@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from .runs import Run
 SMOKE_LIMIT = 48
 SMOKE_DIVISOR = 25  # of hidden sizes: 300 becomes 12
 SMOKE_STEPS = 3
+PRESET = "a preset"
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Plan:
     def runs(self, name: str, encoder: str, settings: str, test: bool, **options: Any) -> tuple[Run, ...]:
         """One run a seed. `options` are fields of ModelConfig or TrainingConfig that differ from the settings."""
         data = self.data(name)
-        model, training = configure(settings, encoder, name)
+        model, training = configure(settings, encoder, name, self.smoke)
         model, training = override(model, training, options)
         if self.smoke:
             model, training = shrink(model, training)
@@ -91,12 +93,12 @@ class Plan:
 
     def model(self, encoder: str, name: str) -> ModelConfig:
         """As the first settings have it for this set, for times and memory."""
-        model, training = configure(self.settings[0], encoder, name)
+        model, training = configure(self.settings[0], encoder, name, self.smoke)
         return shrink(model, training)[0] if self.smoke else model
 
     def precision(self, name: str) -> Literal["float32", "bfloat16"]:
         """In which the first settings train on this set."""
-        return configure(self.settings[0], "S-LSTM", name)[1].precision
+        return configure(self.settings[0], "S-LSTM", name, self.smoke)[1].precision
 
     def quick(self, measurement: Measurement) -> Measurement:
         return replace(measurement, batches=2, rounds=1) if self.smoke else measurement
@@ -109,8 +111,9 @@ class Plan:
         return self.quick(Measurement("time", tuple(sets), tuple(models.items()), precision=precision))
 
 
-def configure(settings: str, encoder: str, name: str) -> tuple[ModelConfig, TrainingConfig]:
-    """A preset with this encoder, or what a folder has for it: see `tuned_path`."""
+def configure(settings: str, encoder: str, name: str, smoke: bool = False) -> tuple[ModelConfig, TrainingConfig]:
+    """A preset with this encoder, or what a folder has for it: see `tuned_path`. What a smoke search chose is for smoke
+    runs only."""
     if settings in PRESETS:
         model, training = preset(settings, "classifier" if Data(name).task == "classification" else "tagger")
         return replace(model, encoder=encoder), training
@@ -119,6 +122,8 @@ def configure(settings: str, encoder: str, name: str) -> tuple[ModelConfig, Trai
         names = ", ".join(PRESETS)
         raise DataError.at(settings, f"neither a preset ({names}) nor a folder of tuned settings")
     content = read_json(path)
+    if content.get("smoke") and not smoke:
+        raise DataError.at(path, "chosen by a smoke search (tune --smoke), and good for smoke runs only")
     try:
         options = {**content["model"], **content["training"]}
         return override(ModelConfig(encoder=encoder), TrainingConfig(), options)
@@ -136,6 +141,16 @@ def tuned_path(settings: str, encoder: str, name: str) -> Path:
     places = (name, name.partition("/")[0], Data(name).task)
     paths = [Path(settings) / place / f"{slug(encoder)}.json" for place in places]
     return next((path for path in paths if path.is_file()), paths[-1])
+
+
+def origin_of(row: Row) -> str:
+    """How its settings were chosen, as far as their file says."""
+    if row.settings in PRESETS:
+        return PRESET
+    path = tuned_path(row.settings, row.runs[0].model.encoder, row.runs[0].data.name)
+    content = read_json(path) if path.is_file() else {}
+    searched = f"the best of {content['trials']} trials on dev" if "trials" in content else "not said"
+    return str(content.get("note", searched))
 
 
 def override(
@@ -171,9 +186,14 @@ def slug(name: str) -> str:
     return "-".join(kept.split())
 
 
+def name_of(settings: str) -> str:
+    """What a table calls them: a preset, or the last part of a folder, of the working directory too."""
+    return settings if settings in PRESETS else Path(os.path.abspath(settings)).name
+
+
 def labelled(label: str, settings: str, plan: Plan) -> str:
     """With the name of the settings where a table has more than one."""
-    return label if len(plan.settings) == 1 else f"{label} ({Path(settings).name})"
+    return label if len(plan.settings) == 1 else f"{label} ({name_of(settings)})"
 
 
 def printed_row(

@@ -11,17 +11,17 @@ from .document import Report, Section, Table
 from .summaries import Records, shortened, variants
 
 READING = (
-    '"Paper", "best" and "fast" are presets, the same settings for every encoder: the paper\'s, the best ones on dev, '
-    "and those for a laptop. Any other name of settings is that of a folder, with settings for each encoder. A note "
-    "under each table says where its models and their training are not the paper's (of several values, the names of "
-    "the rows say which is whose): what differs there is the paper's encoder in another model, and no replication of "
-    'the paper. One such difference is a "consistency" above 0: every batch is read twice, with other dropout, and '
-    "there is a penalty where the two answers differ.",
+    '"Paper", "best" and "fast" are presets, the same settings for every encoder: the paper\'s, those that dev chose '
+    "for S-LSTM (on MR; for taggers on CoNLL-2003), and those for a laptop. Any other name of settings is that of a "
+    "folder, with settings for each encoder. A note under each table says where its models and their training are not "
+    "the paper's (of several values, the names of the rows say which is whose): what differs there is the paper's "
+    'encoder in another model, and no replication of the paper. One such difference is a "consistency" above 0: every '
+    "batch is read twice, with other dropout, and there is a penalty where the two answers differ.",
     "Ours: mean ± sd over seeds. Difference: ours less the paper's. Bold: averages of the rows above.",
     "p, all two-sided: Welch's t-test is over seeds, and asks whether other seeds would show the difference again on "
     "the same sentences; paired bootstrap and approximate randomisation are over sentences, each with its outcome "
-    "averaged over seeds, and ask whether other sentences would. A p of 0.004 beside one of 0.453 is no contradiction: "
-    "the seeds were enough, the sentences too few. No p is corrected for the number of comparisons: of twenty "
+    "averaged over seeds, and ask whether other sentences would. A small p beside a large one is no contradiction: the "
+    "seeds were enough, the sentences too few. No p is corrected for the number of comparisons: of twenty "
     "differences that are chance, one has a p below 0.05.",
     "Times are medians of ratios over rounds in which the models took turns on the same batches of 10, in one process; "
     "the paper's are ratios of its seconds. Tuned models are not all of one size: the line above each table of times "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.errors import DataError
 from .experiment import Experiment, Row
 from .measurements import Measurement
 from .outcomes import Counts, score_of, unpack_counts
@@ -62,6 +63,10 @@ def summarise(experiment: Experiment, records: Records) -> list[Summary]:
 def summarise_row(row: Row, split: str, records: Records) -> Summary:
     found = tuple(record for run in row.runs if (record := finished(run, records)) is not None)
     counts = [unpack_counts(record[split]["counts"]) for record in found]
+    sizes = sorted({len(sentences) for sentences in counts})
+    if len(sizes) > 1:
+        wrong = f"the runs of {row.label} had different data, {split} sets of {' and '.join(map(str, sizes))} texts"
+        raise DataError.at(row.runs[0].data.name, wrong)
     scores = np.array([100 * record[split]["score"] for record in found])
     metric = found[0][split]["metric"] if found else ""
     return Summary(row, scores, np.stack(counts) if counts else None, found, metric, split)

@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from sentence_state import ModelConfig, TrainingConfig
+from sentence_state.data.errors import DataError
 from sentence_state.experiments.analysis import BIN, binned, bins_of
 from sentence_state.experiments.comparison import compare, versus
 from sentence_state.experiments.curves import panel_of
@@ -51,6 +52,13 @@ def test_a_row_has_mean_and_deviation_over_its_finished_seeds_and_the_difference
     table = compare(Experiment("t", "T", "test", rows), records).tables[0]
     assert table.columns == ("model", "paper", "ours", "difference", "seeds")
     assert table.rows == (("S-LSTM", "80.00", "62.50 ± 17.68", "-17.50", "2"), ("BiLSTM", "70.00", "–", "", "0"))
+
+
+def test_seeds_of_different_data_are_no_row():
+    rows = (row("S-LSTM"),)
+    records = {run.key(): line(run, [1] * size) for run, size in zip(rows[0].runs, (4, 5), strict=True)}
+    with pytest.raises(DataError, match=r"^mr: the runs of S-LSTM had different data, test sets of 4 and 5 texts$"):
+        summarise(Experiment("t", "T", "test", rows), records)
 
 
 def test_sets_are_averaged_with_and_without_the_sentences_that_stand_in_train():

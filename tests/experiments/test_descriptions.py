@@ -21,10 +21,11 @@ def note(*rows):
 
 def test_what_differs_from_the_paper_is_said_for_each_encoder_and_settings():
     bilstm = replace(SHARP, encoder="BiLSTM")  # it has neither gates nor steps
-    rows = (row("a", SHARP, "results/tuned", l2=0.0), row("b", bilstm, "results/tuned"), row("c", ModelConfig()))
+    rows = (row("a", SHARP, "x/tuned", l2=0.0), row("b", bilstm, "x/tuned"), row("c", ModelConfig()))
     assert note(*rows) == (
         "Settings: tuned, paper; word vectors: none; data: mr (dev). Not as in the paper: "
-        "S-LSTM (tuned): num steps 7, gates sharp, l2 0; BiLSTM (tuned), S-LSTM (paper): nothing."
+        "S-LSTM (tuned): num steps 7, gates sharp, l2 0; BiLSTM (tuned), S-LSTM (paper): nothing. "
+        "How they were chosen: S-LSTM (tuned), BiLSTM (tuned): not said; S-LSTM (paper): a preset."
     )
 
 
@@ -52,3 +53,14 @@ def test_names_of_one_description_stand_together_and_many_are_all_others():
         listed_together([*many, *zip("fghij", "54321", strict=True)]) == "f: 5; g: 4; h: 3; i: 2; j: 1; all others: x"
     )
     assert listed_together([("a", "x"), ("b", "x")]) == "x"
+
+
+def test_what_a_file_of_settings_says_of_their_choice_is_said(tmp_path):
+    folder = tmp_path / "tuned"
+    (folder / "mr").mkdir(parents=True)
+    (folder / "mr/s-lstm.json").write_text('{"model": {}, "training": {}, "note": "not searched"}')
+    (folder / "mr/bilstm.json").write_text('{"model": {}, "training": {}, "trials": 8}')
+    found = note(row("a", SHARP, str(folder)), row("b", ModelConfig("BiLSTM"), str(folder)))
+    assert found.endswith(
+        "BiLSTM: nothing. How they were chosen: S-LSTM: not searched; BiLSTM: the best of 8 trials on dev."
+    )

@@ -8,7 +8,7 @@ from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.cli import main
 from sentence_state.data.errors import DataError
 from sentence_state.experiments import experiment, tuning
-from sentence_state.experiments.experiment import Plan, configure
+from sentence_state.experiments.experiment import Plan, configure, name_of
 from sentence_state.experiments.material import Data
 from sentence_state.experiments.runs import Run
 from sentence_state.experiments.tuning import Search, Trial, best_of, better_half, make_trial, score_of, space_of, tune
@@ -62,9 +62,21 @@ def test_every_encoder_gets_the_same_space_and_the_same_number_of_trials(tuned):
 def test_the_chosen_settings_are_read_as_settings(tuned):
     folder, best = tuned
     for encoder, trial in best.items():
-        model, training = configure(str(folder), encoder, "mr")
+        model, training = configure(str(folder), encoder, "mr", smoke=True)
         assert model == trial.runs[0].model
         assert training == trial.runs[0].training
+
+
+def test_what_a_smoke_search_chose_is_for_smoke_runs_only(tuned):
+    folder, _ = tuned
+    with pytest.raises(DataError, match=r"mr/s-lstm\.json: chosen by a smoke search \(tune --smoke\)"):
+        configure(str(folder), "S-LSTM", "mr")
+
+
+def test_settings_are_called_as_their_folder_the_working_directory_too(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    assert [name_of(settings) for settings in ("paper", "results/tuned/", ".")] == ["paper", "tuned", "mine"]
 
 
 def test_a_search_that_was_killed_asks_for_the_same_trials_and_repeats_none(tuned, tmp_path):
