@@ -28,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_any_text()
     try:
         return run(arguments)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -57,9 +60,6 @@ def run(arguments: Sequence[str]) -> int:
         raise
     except OSError as error:
         return complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return INTERRUPTED
 
 
 def write_any_text() -> None:

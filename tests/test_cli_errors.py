@@ -213,6 +213,30 @@ def test_a_run_that_is_none(folder, capsys):
     assert refused(capsys, "evaluate", ".", "good.csv") == "config.json: no such file"
 
 
+def test_a_folder_of_runs_names_them(folder, capsys):
+    for name in ("reviews", "assistant"):
+        assert (
+            main(["train", "classifier", "--train", "good.csv", "--dev", "good.csv", "--out", f"runs/{name}", *TINY])
+            == 0
+        )
+    capsys.readouterr()
+    expected = "runs: no run, but a folder of runs: give one of them (runs/assistant, runs/reviews)"
+    assert refused(capsys, "serve", "runs", "--port", "0") == expected
+    assert refused(capsys, "predict", "runs", "fine film") == expected
+
+
+def test_a_folder_is_served_once(capsys):
+    message = refused(capsys, "serve", "runs/a", "runs/b", "runs/../runs/a", "--port", "0")
+    assert message == "runs/a is given twice"
+
+
+def test_ctrl_c_while_torch_is_imported_is_no_traceback(folder):
+    (folder / "torch.py").write_text("raise KeyboardInterrupt")  # the working folder comes first
+    process = start(["predict", "runs/none", "fine film"], folder)
+    assert process.communicate(timeout=60) == ("", "\nstopped\n")
+    assert process.returncode == 130
+
+
 def test_a_folder_without_a_name(folder, capsys, monkeypatch):
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")

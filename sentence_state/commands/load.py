@@ -12,6 +12,8 @@ from ..runtime import EXPORT
 from ..training.distributed import pick_device
 from .flags import UsageError
 
+SHOWN = 5  # runs, where the folder that holds them was given
+
 
 def load_model(run: Path, device: str, batch_size: int) -> Model:
     if batch_size < 1:
@@ -21,7 +23,15 @@ def load_model(run: Path, device: str, batch_size: int) -> Model:
         raise FolderError.at(run, "an exported model: give the run that it was made of")
     if (run / CONFIG).exists() and not (run / WEIGHTS).exists():
         raise FolderError.at(run, "no epoch of this run is finished yet: there are no weights to use")
+    if not (run / CONFIG).exists() and (runs := runs_in(run)):
+        shown = ", ".join(map(str, runs[:SHOWN])) + (", ..." if len(runs) > SHOWN else "")
+        raise FolderError.at(run, f"no run, but a folder of runs: give one of them ({shown})")
     return Model.from_pretrained(run, target)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run folders inside a folder, by name."""
+    return sorted(config.parent for config in folder.glob(f"*/{CONFIG}"))
 
 
 def check_device(name: str) -> torch.device:

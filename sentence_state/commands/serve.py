@@ -59,6 +59,10 @@ def load(folder: Path, flags: Serve, threads: int) -> Served:
 def check(flags: Serve) -> None:
     if not flags.runs:
         raise UsageError("give the folder of a trained model, such as runs/reviews")
+    places = [folder.resolve() for folder in flags.runs]
+    for folder, place in zip(flags.runs, places, strict=True):
+        if places.count(place) > 1:
+            raise UsageError(f"{folder} is given twice")
     if flags.threads is not None and flags.threads < 1:
         raise UsageError(f"--threads must be 1 or more, got {flags.threads}")
     if not 0 <= flags.port <= 65535:
