@@ -81,7 +81,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
     process.stdout.close()
     error = process.stderr.read()
     assert process.wait(timeout=60) == 141
-    assert error == ""
+    found = "reviews.csv: 160 examples (comma-separated, a header, UTF-8)\ntext from column 'text'\n"
+    assert error == found
 
 
 def test_tables_in_and_out(folder, capsys):
@@ -119,7 +120,32 @@ def test_columns_and_lines_in_json_out(folder, capsys):
     assert main(["predict", "t", "--input", "lines.txt", "--json"]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 2
-    assert printed.err == "1 lines without text left out (the first is line 2)\n"
+    assert printed.err == "lines.txt: 2 lines (UTF-8)\n1 lines without text left out (the first is line 2)\n"
+
+
+def test_a_tagger_knows_files_like_those_that_it_was_trained_on_by_their_content(folder, capsys):
+    (folder / "columns.txt").write_text((folder / "test.conll").read_text())
+    answers = said(capsys, "predict", "t", "--input", "columns.txt", "--json")
+    assert answers == said(capsys, "predict", "t", "--input", "test.conll", "--json")
+    (folder / "texts.txt").write_text("wake me at seven\nwake me at eight\nplan B or O\n")
+    assert len(said(capsys, "predict", "t", "--input", "texts.txt", "--json").splitlines()) == 3
+
+
+def test_answers_replace_no_input_and_are_no_archive(folder, capsys):
+    before = (folder / "reviews.csv").read_text()
+    for output, message in (
+        ("./reviews.csv", "this is the input, which would be lost"),
+        ("answers.csv.gz", "answers are written as .csv, .tsv or .jsonl"),
+        ("answers.xlsx", "answers are written as .csv, .tsv or .jsonl"),
+    ):
+        assert main(["predict", "c", "--input", "reviews.csv", "--output", output]) == 2
+        assert message in capsys.readouterr().err
+    assert (folder / "reviews.csv").read_text() == before
+
+
+def test_a_text_of_several_lines_is_answered_on_one(folder, capsys):
+    (answer,) = said(capsys, "predict", "c", "two\nlines\u2028here").splitlines()
+    assert answer.endswith("two lines here")
 
 
 def test_evaluate_equals_what_training_reported(folder, capsys):
@@ -151,6 +177,50 @@ def test_a_joint_model_is_measured_on_the_words_that_it_is_asked_about(folder, c
     found = [[(span["start"], span["end"]) for span in answer["spans"]] for answer in answers]
     marked = [spans_of(example) for example in corpus.examples]
     assert (found == marked) == (measured["f1"] == 1)
+
+
+def test_columns_that_were_found_in_training_are_looked_for_in_other_files(folder, capsys):
+    rows = "".join(
+        f"{i};{'pos' if i % 2 else 'neg'};film {i % 2};a longer remark of the clerk {i}\n" for i in range(40)
+    )
+    (folder / "found.csv").write_text("nr;verdict;tale_text;clerk\n" + rows)
+    (folder / "dev.csv").write_text("body;tale_text;verdict\nnot this;film 1;pos\nnor this;film 0;neg\n")
+    train = ("train", "classifier", "--train", "found.csv", "--dev", "dev.csv", "--out", "found", *TINY)
+    assert said(capsys, *train).count("text from column 'tale_text', label from column 'verdict'") == 2
+    saved = json.loads((folder / "found/training.json").read_text())["reading"]
+    assert saved == {"usual_text": "tale_text", "usual_label": "verdict"}
+
+    (folder / "new.csv").write_text("tale_text,comment\nfilm 1,a much longer comment\nfilm 0,another long one\n")
+    (folder / "one.csv").write_text("tale_text\nfilm 1\nfilm 0\n")
+    for name in ("new.csv", "one.csv"):
+        answers = said(capsys, "predict", "found", "--input", name, "--json").splitlines()
+        assert [json.loads(line)["text"] for line in answers] == ["film 1", "film 0"]
+    (folder / "other.csv").write_text("comment,id\nfilm 1,1\nfilm 0,2\n")
+    assert main(["predict", "found", "--input", "other.csv", "--json"]) == 0
+    assert "text from column 'comment'" in capsys.readouterr().err
+
+
+def test_streamed_training_finds_columns_for_other_files_too(folder, capsys):
+    rows = "".join(f"{'pos' if i % 2 else 'neg'};film {i % 2};a long remark of the clerk {i}\n" for i in range(40))
+    (folder / "streamed.csv").write_text("verdict;tale_text;clerk\n" + rows)
+    said(capsys, "train", "classifier", "--train", "streamed.csv", "--stream", "--out", "streamed", *TINY)
+    saved = json.loads((folder / "streamed/training.json").read_text())["reading"]
+    assert saved == {"usual_text": "tale_text", "usual_label": "verdict"}
+
+
+def test_files_are_read_in_the_encoding_of_training(folder, capsys):
+    rows = "".join(f"film {i % 2},{'świetny' if i % 2 else 'zły'}\n" for i in range(40))
+    (folder / "polish.csv").write_bytes(f"text,label\n{rows}".encode("cp1250"))
+    said(capsys, "train", "classifier", "--train", "polish.csv", "--encoding", "cp1250", "--out", "polish", *TINY)
+    printed = said(capsys, "evaluate", "polish", "polish.csv")
+    assert "read as in training: --encoding cp1250" in printed
+    assert "is not one of the model's" not in printed
+    assert main(["predict", "polish", "--input", "polish.csv", "--output", "polish.jsonl"]) == 0
+    assert "read as in training: --encoding cp1250" in capsys.readouterr().err
+    assert main(["evaluate", "polish", "polish.csv", "--encoding", "cp1252", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["scores"]["accuracy"] == 0
+    assert "is not one of the model's" in captured.err
 
 
 def spans_of(example):

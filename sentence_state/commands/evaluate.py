@@ -13,7 +13,7 @@ from .console import make_console, print_evaluation
 from .flags import Evaluate
 from .load import load_model
 from .read import read_labelled, read_words
-from .reading import as_in_training, saved_flags
+from .reading import as_in_training, encoding_in_training, saved_flags, usual_columns
 
 SHOWN = 10
 
@@ -23,11 +23,12 @@ def evaluate(flags: Evaluate) -> int:
     model = load_model(flags.run, flags.device, flags.batch_size)
     corpus = read_as_trained(flags, model)
     evaluation = measure(model, corpus.examples, flags.batch_size)
+    beside = make_console(stderr=True) if flags.json else console
+    for note in (*corpus.description, *unknown_targets(model, corpus.examples)):
+        beside.print(note)
     if flags.json:
         print(json.dumps(evaluation.to_dict(), ensure_ascii=False))
         return 0
-    for note in (*corpus.description, *unknown_targets(model, corpus.examples)):
-        console.print(note)
     print_evaluation(console, evaluation, f"{flags.run} on {flags.file}")
     return 0
 
@@ -35,22 +36,22 @@ def evaluate(flags: Evaluate) -> int:
 def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
     """The file in the form that the model's targets ask for, its tags in the model's scheme."""
     saved = saved_flags(flags.run)
+    encoding, notes = encoding_in_training(flags.encoding, saved)
     if model.targets == ("label",):
-        table, notes = as_in_training(flags.table, saved)
-        corpus = read_labelled(flags.file, table, model.tokenizer, flags.encoding)
-        corpus.description[:0] = notes
-        return corpus
-    if model.targets == ("tags",):
-        columns, notes = as_in_training(flags.columns, saved)
+        table, more = as_in_training(flags.table, saved)
+        corpus = read_labelled(flags.file, table, model.tokenizer, encoding, usual_columns(saved))
+    elif model.targets == ("tags",):
+        columns, more = as_in_training(flags.columns, saved)
         plain = model.tag_scheme == "plain"
         target = "bioes" if plain else str(model.tag_scheme)
-        corpus = read_words(flags.file, columns, "plain" if plain else None, target, flags.encoding)
+        corpus = read_words(flags.file, columns, "plain" if plain else None, target, encoding)
         if corpus.tag_scheme == "plain" and not plain:
             refuse_plain_tags(corpus)
-        corpus.description[:0] = notes
-        return corpus
-    scheme = str(model.tag_scheme)
-    return read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=flags.encoding)
+    else:
+        more, scheme = [], str(model.tag_scheme)
+        corpus = read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=encoding)
+    corpus.description[:0] = [*notes, *more]
+    return corpus
 
 
 def refuse_plain_tags(corpus: Corpus) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import IO
 
 from ..data import DataError, Example, read_lines, read_table, read_tagged
 from ..data.description import is_unicode
+from ..data.text_files import read_text
 from ..models import Model
 from ..models.files import replacing
 from ..models.model import Prediction
@@ -19,10 +22,13 @@ from .console import coloured, colours_of, make_console
 from .flags import Predict, TableFlags, UsageError
 from .load import load_model
 from .read import HEADER, delimiter_of
-from .reading import as_in_training, saved_flags
+from .reading import as_in_training, encoding_in_training, saved_flags, usual_columns
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 COLUMNS = (".conll", ".conllu", ".iob", ".bio")
+NOT_WRITTEN = (".gz", ".zip", ".xlsx", ".xls", ".ods", ".parquet")  # what stands in such a file is no text
+MOST = 0.9  # of the lines of a file in columns
+LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 Answer = tuple[str, Prediction]  # a text and what the model says of it
 AT_ONCE = 16  # batches that are read, answered and written together: any size of input, the same memory
 
@@ -34,6 +40,10 @@ def predict(flags: Predict) -> int:
         raise UsageError(f"{flags.output}: there is no folder {flags.output.parent}")
     if flags.output and flags.output.is_dir():
         raise UsageError(f"{flags.output}: this is a folder: give --output a file")
+    if flags.output and flags.output.suffix.lower() in NOT_WRITTEN:
+        raise UsageError(f"{flags.output}: answers are written as .csv, .tsv or .jsonl")
+    if flags.output and flags.input and flags.output.exists() and flags.output.samefile(flags.input):
+        raise UsageError(f"{flags.output}: this is the input, which would be lost: choose another --output")
     model = load_model(flags.run, flags.device, flags.batch_size)
     answers = answer(flags, model)
     if flags.output is None:
@@ -90,9 +100,11 @@ def read_standard_input(model: Model) -> Iterator[Example]:
 
 
 def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
-    """By the end of its name: a table, words in columns, or one text a line."""
+    """By the end of its name: a table, words in columns, or one text a line; columns that the model could have been
+    trained on by what stands in them."""
     name = path.name.lower().removesuffix(".gz")
     saved = saved_flags(flags.run)
+    encoding, notes = encoding_in_training(flags.encoding, saved)
     if name.endswith(TABLES):
         given = TableFlags(text_column=flags.text_column, delimiter=flags.delimiter, header=flags.header)
         table, _ = as_in_training(given, saved)
@@ -103,17 +115,33 @@ def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
             tokenizer=model.tokenizer,
             delimiter=delimiter_of(table.delimiter),
             header=HEADER[table.header],
-            encoding=flags.encoding,
+            encoding=encoding,
             skip_empty=True,
+            usual=usual_columns(saved),
         )
-        say(corpus.description[2:])  # rows that get no answer; how the others were read is no news
-        return corpus.examples
-    if name.endswith(COLUMNS):
+    elif name.endswith(COLUMNS) or has_columns(path, model, encoding):
         column = saved.get("word_column", 0) if flags.word_column is None else flags.word_column
-        return read_tagged(path, word_column=column, tag_column=None, encoding=flags.encoding).examples
-    corpus = read_lines(path, model.tokenizer, flags.encoding)
-    say(corpus.description[1:])
+        corpus = read_tagged(path, word_column=column, tag_column=None, encoding=encoding)
+    else:
+        corpus = read_lines(path, model.tokenizer, encoding)
+    say([*notes, *corpus.description])
     return corpus.examples
+
+
+def has_columns(path: Path, model: Model, encoding: str | None) -> bool:
+    """Whether nearly every line has as many words as the others, of which the last is a tag of this tagger: after a tab
+    where its tags are no spans, for some of those are full stops."""
+    tags = model.vocabularies.tags
+    if model.targets != ("tags",) or tags is None:
+        return False
+    plain = model.tag_scheme == "plain"
+    known = (
+        set(tags.words) if plain else {"O", *(mark + tag[1:] for tag in tags.words for mark in "BIESLU" if tag != "O")}
+    )
+    lines = read_text(path, encoding).text.split("\n")
+    cells = [line.split("\t" if plain else None) for line in lines if line.strip()]
+    fitting = Counter(len(words) for words in cells if len(words) > 1 and words[-1].strip() in known)
+    return max(fitting.values(), default=0) > MOST * len(cells)
 
 
 def say(notes: Sequence[str]) -> None:
@@ -145,7 +173,7 @@ def print_answers(answers: Iterable[Answer], model: Model, as_json: bool) -> Non
         if as_json:
             print(json_line(text, prediction), flush=True)
         else:
-            console.print(coloured(text, prediction, console, colours))
+            console.print(coloured(LINE_BREAKS.sub(" ", text), prediction, console, colours))
 
 
 def write_answers(answers: Iterable[Answer], path: Path, targets: Sequence[str], as_json: bool) -> None:

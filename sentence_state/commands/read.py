@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..data import (
@@ -41,6 +41,7 @@ class Material:
     notes: list[str]
     tokenizer: Tokenizer | None = None
     tag_scheme: str | None = None  # of streamed tags; otherwise they are looked at
+    columns: dict[str, str] = field(default_factory=dict)  # of train, a table
 
 
 def task_of(flags: TrainFlags) -> str:
@@ -78,28 +79,31 @@ def split_dev(flags: TrainFlags, material: Material) -> None:
 
 
 def read_files(flags: TrainFlags) -> Material:
-    """All files are read as the first: with its tag scheme, where that had to be found out."""
+    """All files are read as the first: with its columns and its tag scheme, where these had to be found out."""
     source = flags.sources
-    scheme: str | None = None
+    first = Corpus("", [])
     corpora = []
     for path in (source.train, source.dev, source.test):
-        corpora.append(read_file(flags, path, scheme) if path is not None else Corpus("", []))
-        scheme = scheme or corpora[0].tag_scheme
+        corpora.append(read_file(flags, path, first) if path is not None else Corpus("", []))
+        first = corpora[0]
     notes = [note for corpus in corpora for note in corpus.description]
     if isinstance(flags, Joint):
         notes += describe_targets(corpora[0].examples, ("label", "tags"))
-    return Material(Splits(*(corpus.examples for corpus in corpora)), notes, tokenizer_of(flags))
+    splits = Splits(*(corpus.examples for corpus in corpora))
+    return Material(splits, notes, tokenizer_of(flags), columns=first.columns)
 
 
-def read_file(flags: TrainFlags, path: Path, scheme: str | None) -> Corpus:
+def read_file(flags: TrainFlags, path: Path, first: Corpus) -> Corpus:
     if isinstance(flags, Classifier):
-        return read_labelled(path, flags.table, tokenizer_of(flags), flags.encoding)
+        return read_labelled(path, flags.table, tokenizer_of(flags), flags.encoding, first.columns)
     if isinstance(flags, Tagger):
-        return read_words(path, flags.columns, scheme, TARGET_SCHEME, flags.encoding)
+        return read_words(path, flags.columns, first.tag_scheme, TARGET_SCHEME, flags.encoding)
     return read_marked(path, target_scheme=TARGET_SCHEME, tokenizer=tokenizer_of(flags), encoding=flags.encoding)
 
 
-def read_labelled(path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding: str | None) -> Corpus:
+def read_labelled(
+    path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding: str | None, usual: Mapping[str, str]
+) -> Corpus:
     return read_table(
         path,
         text_column=flags.text_column,
@@ -109,6 +113,7 @@ def read_labelled(path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding:
         header=HEADER[flags.header],
         encoding=encoding,
         skip_empty=flags.skip_empty,
+        usual=usual,
     )
 
 
@@ -169,7 +174,8 @@ def read_streamed(flags: TrainFlags) -> Material:
     notes = [f"{source.train}: {found.sentences:,} sentences, {found.tokens:,} words in {len(paths):,} files, streamed"]
     notes += [f"{form.description}, {form.encoding or 'UTF-8'}"]
     notes += [f"{len(counts)} {name}: {shown(counts)}" for name, counts in streamed_targets(flags, found).items()]
-    others = [read_file(flags, path, None).examples if path is not None else [] for path in (source.dev, source.test)]
+    first = Corpus("", [], columns=form.columns)
+    others = [read_file(flags, path, first).examples if path is not None else [] for path in (source.dev, source.test)]
     if source.dev is None:
         if not found.dev:
             message = f"{found.sentences:,} sentences are too few to split off a dev set: give --dev FILE"
@@ -180,7 +186,7 @@ def read_streamed(flags: TrainFlags) -> Material:
         refuse_unknown_labels(found.labels, str(source.train), others)
     if found.tags:
         notes += unknown_tags(found.tags, str(source.train), others)
-    return Material(Splits(train, others[0], others[1]), notes, tokenizer_of(flags), scheme)
+    return Material(Splits(train, others[0], others[1]), notes, tokenizer_of(flags), scheme, form.columns)
 
 
 def matching_files(path: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +11,9 @@ from ..data.files import FolderError, read_json
 from ..training.run_folder import TRAINING
 from .flags import Classifier, ColumnFlags, TableFlags, Tagger, TrainFlags
 
+USUAL = {"usual_text": "text", "usual_label": "label"}  # columns that were found, and looked for in other files first
 KEPT = {  # and their types; how texts are cut into words is saved in the model's tokenizer
+    "encoding": str,
     "text_column": str,
     "label_column": str,
     "delimiter": str,
@@ -19,15 +22,19 @@ KEPT = {  # and their types; how texts are cut into words is saved in the model'
     "tag_column": str,
     "tag_scheme": str,
     "broken_tags": str,
+    **dict.fromkeys(USUAL, str),
 }
 Flags = TypeVar("Flags", TableFlags, ColumnFlags)
 
 
-def chosen_flags(flags: TrainFlags) -> dict[str, Any]:
-    """Flags that say how a file is read, where they are not the default."""
+def as_read(flags: TrainFlags, columns: Mapping[str, str]) -> dict[str, Any]:
+    """How train was read: flags that are not the default, and of a table the columns that were found."""
+    kept: dict[str, Any] = {"encoding": flags.encoding} if flags.encoding else {}
     if isinstance(flags, Classifier):
-        return differences(flags.table, TableFlags())
-    return differences(flags.columns, ColumnFlags()) if isinstance(flags, Tagger) else {}
+        kept |= differences(flags.table, TableFlags())
+        found = {name: role for name, role in USUAL.items() if role in columns and f"{role}_column" not in kept}
+        return kept | {name: columns[role] for name, role in found.items()}
+    return kept | differences(flags.columns, ColumnFlags()) if isinstance(flags, Tagger) else kept
 
 
 def differences(flags: Flags, defaults: Flags) -> dict[str, Any]:
@@ -43,6 +50,18 @@ def saved_flags(run: Path) -> dict[str, Any]:
     if not isinstance(reading, dict) or any(type(value) is not KEPT.get(name) for name, value in reading.items()):
         raise FolderError.at(path, f"'reading' must hold flags of {', '.join(KEPT)}, got {str(reading)[:80]}")
     return reading
+
+
+def usual_columns(saved: Mapping[str, Any]) -> dict[str, str]:
+    """As `Corpus.columns` had them of the file that the model was trained on."""
+    return {role: saved[name] for name, role in USUAL.items() if name in saved}
+
+
+def encoding_in_training(given: str | None, saved: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """The encoding to read with, and a note where it is that of training."""
+    if given is not None or "encoding" not in saved:
+        return given, []
+    return saved["encoding"], [f"read as in training: --encoding {saved['encoding']}"]
 
 
 def as_in_training(flags: Flags, saved: dict[str, Any]) -> tuple[Flags, list[str]]:

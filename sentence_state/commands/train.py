@@ -25,7 +25,7 @@ from .console import TrainingDisplay, make_console, percent, print_evaluation, p
 from .flags import Settings, TrainFlags, UsageError
 from .load import check_device
 from .read import Material, read_material, task_of
-from .reading import chosen_flags
+from .reading import as_read
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
 from .tracking import Tracker
 
@@ -59,7 +59,8 @@ def train(flags: TrainFlags, arguments: Sequence[str]) -> int:
             if tracker and where.record:
                 tracker(where.record)
 
-        result = fit(model, material.splits, training_config, flags.out, resume, progress, chosen_flags(flags))
+        reading = as_read(flags, material.columns)
+        result = fit(model, material.splits, training_config, flags.out, resume, progress, reading)
     if not result.finished:
         console.print(how_to_go_on(flags.out, result, arguments), style="bold")
         return INTERRUPTED

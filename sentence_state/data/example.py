@@ -46,6 +46,7 @@ class Corpus:
     examples: list[Example]
     description: list[str] = field(default_factory=list)
     tag_scheme: str | None = None  # that of the file; the examples' tags may have been converted since
+    columns: dict[str, str] = field(default_factory=dict)  # "text" and "label" -> how a table's header names them
 
 
 @dataclass

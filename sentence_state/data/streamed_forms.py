@@ -24,7 +24,7 @@ from .example import Corpus, Example
 from .json_lines import read_json_lines, refuse_nested
 from .marked import read_utterances
 from .streaming import BLOCK, Form, to_text
-from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json
+from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json, named_columns
 from .tag_schemes import NAMES, detect_scheme
 from .tagged_files import is_unnamed_conllu, unify_tags
 from .text_files import TextFile
@@ -66,7 +66,9 @@ def table_form(
                 refuse_nested(file, found, index)
             return build_examples(file, found, text, label, tokenizer, skip_empty)[0]
 
-        return Form(f"JSONL, text from {names[0]!r}, label from {names[1]!r}", all_lines, read_objects, None, encoding)
+        description = f"JSONL, text from {names[0]!r}, label from {names[1]!r}"
+        columns = named_columns(rows, text_index, label_index)
+        return Form(description, all_lines, read_objects, None, encoding, columns)
     return delimited_form(sample, text_column, label_column, tokenizer, delimiter, header, encoding, skip_empty)
 
 
@@ -115,6 +117,7 @@ def delimited_form(
         read_rows,
         first,
         encoding,
+        named_columns(body, text, label),
     )
 
 

@@ -43,13 +43,15 @@ class Block(NamedTuple):
 @dataclass(frozen=True)
 class Form:
     """How the files are written. `cut` gives the number of whole lines of records at the beginning of a text, `read`
-    the examples of whole records; `header` is the first line of every file that is not blank, where there is one."""
+    the examples of whole records; `header` is the first line of every file that is not blank, where there is one;
+    `columns` as `Corpus` has them."""
 
     description: str
     cut: Callable[[str], int]
     read: Callable[[TextFile], list[Example]]
     header: str | None = None
     encoding: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 
 from .delimited import Row, Rows, last_part, read_delimited
@@ -36,27 +36,40 @@ def read_table(
     header: bool | None = None,
     encoding: str | None = None,
     skip_empty: bool = False,
+    usual: Mapping[str, str] | None = None,
 ) -> Corpus:
     """Texts and labels of a CSV, TSV or JSONL file, plain or gzip. What is not given is found out and described.
 
     A column is named as in the header, or by its number from 1. `labelled=False` reads texts only, for predictions.
+    `usual`: `columns` of an earlier file. Where this one has columns of those names, none are guessed.
     """
     file = read_text(path, encoding)
     if not file.text.strip():
         raise file.error("the file is empty", 1)
+    usual = usual or {}
     if is_json(file):
         rows = read_json_lines(file)
     else:
-        known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, text_column or "", label_column or "") if name}
+        given = text_column or "", label_column or "", *usual.values()
+        known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, *given) if name}
         rows = read_delimited(file, known, delimiter, header)
-    text_index = find_column(file, rows, text_column, "text")
+    usual = {role: name for role, name in usual.items() if name in rows.columns}
+    text_index = find_column(file, rows, text_column or usual.get("text"), "text")
+    label_column = label_column or usual.get("label")
     label_index = find_column(file, rows, label_column, "label", taken=text_index) if labelled else None
     for index in (text_index,) if label_index is None else (text_index, label_index):
         refuse_nested(file, rows, index)
     examples, skipped = build_examples(file, rows, text_index, label_index, tokenizer or Tokenizer(), skip_empty)
     if not examples:
         raise file.error("no row has both a text and a label", 1)
-    return Corpus(file.path, examples, describe(file, rows, text_index, label_index, examples, skipped))
+    description = describe(file, rows, text_index, label_index, examples, skipped)
+    return Corpus(file.path, examples, description, columns=named_columns(rows, text_index, label_index))
+
+
+def named_columns(rows: Rows, text_index: int, label_index: int | None) -> dict[str, str]:
+    """Those that were read, where a header gives them names; else they are numbers."""
+    indices = {"text": text_index} | ({} if label_index is None else {"label": label_index})
+    return {role: rows.columns[i] for role, i in indices.items() if rows.columns[i] != str(i + 1)}
 
 
 def read_lines(path: str | PathLike[str], tokenizer: Tokenizer | None = None, encoding: str | None = None) -> Corpus:
@@ -159,6 +172,9 @@ def describe(
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:20])
         sentences.append(f"{len(counts)} labels: {shown}{', ...' if len(counts) > 20 else ''}")
     sentences.insert(1, columns)
+    for index in (text_index, label_index):
+        if index is not None and rows.columns.count(rows.columns[index]) > 1:
+            sentences.append(f"more than one column is called {rows.columns[index]!r}: number {index + 1} is read")
     if skipped:
         sentences.append(f"{len(skipped):,} rows without text or label left out (the first on line {skipped[0]})")
     return sentences
