@@ -18,11 +18,11 @@ READING = (
     'encoder in another model, and no replication of the paper. One such difference is a "consistency" above 0: every '
     "batch is read twice, with other dropout, and there is a penalty where the two answers differ.",
     "Ours: mean ± sd over seeds. Difference: ours less the paper's. Bold: averages of the rows above.",
-    "p, all two-sided: Welch's t-test is over seeds, and asks whether other seeds would show the difference again on "
-    "the same sentences; paired bootstrap and approximate randomisation are over sentences, each with its outcome "
-    "averaged over seeds, and ask whether other sentences would. A small p beside a large one is no contradiction: the "
-    "seeds were enough, the sentences too few. No p is corrected for the number of comparisons: of twenty "
-    "differences that are chance, one has a p below 0.05.",
+    "p, all two-sided: the t-tests, Welch's and Student's, of which the larger p stands, are over seeds, and ask "
+    "whether other seeds would show the difference again on the same sentences; paired bootstrap and approximate "
+    "randomisation are over sentences, each with its outcome averaged over seeds, and ask whether other sentences "
+    "would. A small p beside a large one is no contradiction: the seeds were enough, the sentences too few. No p is "
+    "corrected for the number of comparisons: of twenty differences that are chance, one has a p below 0.05.",
     "Times are medians of ratios over rounds in which the models took turns on the same batches of 10, in one process; "
     "the paper's are ratios of its seconds. Tuned models are not all of one size: the line above each table of times "
     "says which were timed, and where.",

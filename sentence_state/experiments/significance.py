@@ -21,8 +21,9 @@ Strata = Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def t_test(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Two-sided p of Welch's t-test; None for fewer than two scores, for scores without any spread, of which it can say
-    nothing, or where scipy, an extra, is missing."""
+    """Two-sided p of Welch's t-test or of Student's, the larger one. Of 30 scores and 3 without any difference, Welch's
+    alone has p < 0.05 in 8 of 100 cases, and Student's, where the 3 spread twice as far, in 26. None for fewer than two
+    scores, for scores without any spread, of which they can say nothing, or where scipy, an extra, is missing."""
     first, second = np.asarray(first, float), np.asarray(second, float)
     if min(len(first), len(second)) < 2:
         return None
@@ -34,7 +35,7 @@ def t_test(first: ArrayLike, second: ArrayLike) -> float | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # scores that hardly differ lose digits: p is near 1 either way
-        return float(ttest_ind(first, second, equal_var=False).pvalue)
+        return max(float(ttest_ind(first, second, equal_var=equal).pvalue) for equal in (False, True))
 
 
 def paired_bootstrap(strata: Strata, samples: int = SAMPLES, seed: int = 0) -> float:

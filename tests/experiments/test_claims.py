@@ -43,18 +43,17 @@ def only(rows):
 
 
 @pytest.mark.parametrize(
-    ("gain", "p", "seeds", "expected"),
+    ("gain", "p", "expected"),
     [
-        (1, 0.04, 5, "holds"),
-        (-1, 0.04, 5, "does not hold"),
-        (1, 0.06, 30, "not decided"),
-        (-1, 0.06, 30, "not decided"),
-        (1, 0.001, 4, "not decided"),
-        (1, None, 5, "not decided"),
+        (1, 0.04, "holds"),
+        (-1, 0.04, "does not hold"),
+        (1, 0.06, "not decided"),
+        (-1, 0.06, "not decided"),
+        (1, None, "not decided"),
     ],
 )
-def test_a_sign_is_believed_where_p_is_below_a_twentieth_over_five_seeds_or_more(gain, p, seeds, expected):
-    assert verdict(gain, p, seeds) == expected
+def test_a_sign_is_believed_where_p_is_below_a_twentieth(gain, p, expected):
+    assert verdict(gain, p) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_a_sign_is_believed_where_p_is_below_a_twentieth_over_five_seeds_or_more
         ((80, 81, 82, 81, 81), "5 / 5", "holds"),
         ((60, 61, 62, 61, 61), "5 / 5", "does not hold"),
         ((70, 72, 73, 72, 71), "5 / 5", "not decided"),
-        ((80, 81, 82, 81), "4 / 5", "not decided"),
+        ((90, 71), "2 / 5", "not decided"),
     ],
 )
 def test_a_claim_about_two_rows_has_the_papers_scores_ours_and_a_verdict(s_lstm, seeds, expected):

@@ -74,7 +74,7 @@ def test_spans_are_compared_by_f1_and_sets_by_their_mean():
     assert paired_bootstrap(both, samples=500) > 0.5
 
 
-def test_the_t_test_is_welchs():
+def test_the_t_test_of_as_many_scores_is_welchs():
     first, second = [82.1, 82.6, 82.4, 82.9], [81.2, 81.9, 81.4, 81.0]
     a, b = np.array(first), np.array(second)
     t = (a.mean() - b.mean()) / np.sqrt(a.var(ddof=1) / 4 + b.var(ddof=1) / 4)
@@ -82,6 +82,13 @@ def test_the_t_test_is_welchs():
     assert t_test(first, second) == pytest.approx(0.005, abs=0.003)
     assert t_test(first, second) == t_test(second, first)
     assert t_test([1.0], second) is None
+
+
+@pytest.mark.parametrize(("size", "spread"), [(3, 1.0), (3, 2.0), (2, 1.0), (5, 2.0)])
+def test_a_few_scores_beside_many_are_not_different_more_often_than_they_should(size, spread):
+    rng = np.random.default_rng(0)
+    found = [t_test(rng.normal(size=30), spread * rng.normal(size=size)) for _ in range(1000)]
+    assert np.mean(np.array(found) < 0.05) < 0.07
 
 
 def test_scores_without_spread_have_no_t_test():
