@@ -17,7 +17,7 @@ class DropInLSTM(nn.Module):
     2 x hidden_size, and h_n and c_n are (2, B, hidden_size), the two halves of the sentence state g and its cell, so
     that the usual `torch.cat([h_n[-2], h_n[-1]], dim=-1)` is g. `dropout` is step dropout. What has no counterpart
     (several layers, projections, an initial state from outside) is refused. `num_steps`, `window` and `gates` are those
-    of `SentenceStateLSTM`.
+    of `SentenceStateLSTM`; all of them are always taken (`halting` is for the encoder itself).
     """
 
     def __init__(
@@ -42,6 +42,8 @@ class DropInLSTM(nn.Module):
             raise ValueError(f"num_layers must be 1, got {num_layers}: S-LSTM deepens by num_steps, not by layers")
         if proj_size != 0:
             raise ValueError(f"proj_size must be 0, got {proj_size}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
         self.input_size, self.hidden_size = input_size, hidden_size  # what code written for nn.LSTM reads from it
         self.num_layers, self.bias, self.batch_first, self.dropout = num_layers, bias, batch_first, dropout
         self.bidirectional, self.proj_size = bidirectional, proj_size

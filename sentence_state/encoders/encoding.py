@@ -52,6 +52,9 @@ def read_input(
         if lengths is not None or mask is not None:
             raise ValueError("a PackedSequence carries its own lengths: leave out lengths and mask")
         x, lengths = pad_packed_sequence(x, batch_first=True)
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"x must be a tensor of floating-point numbers, got {kind}")
     if x.dim() not in (2, 3):
         raise ValueError(f"x must have shape (B, N, {input_size}) or (N, {input_size}), got {tuple(x.shape)}")
     if x.shape[-1] != input_size:
@@ -61,12 +64,15 @@ def read_input(
     if lengths is not None and mask is not None:
         raise ValueError("give lengths or mask, not both")
     unbatched = x.dim() == 2
+    if mask is not None:
+        mask = torch.as_tensor(mask)
+        check_mask(mask, x)
     if unbatched:
         x = x[None]
         mask = mask if mask is None else mask[None]
         lengths = lengths if lengths is None else torch.atleast_1d(torch.as_tensor(lengths))
     if mask is not None:
-        lengths = mask_lengths(mask, x)
+        lengths = mask_lengths(mask)
     if lengths is None:
         return x, None, unbatched
     lengths = torch.as_tensor(lengths)
@@ -76,16 +82,19 @@ def read_input(
     return x.masked_fill(~length_mask(lengths, x.shape[1])[..., None], 0), lengths, unbatched
 
 
-def mask_lengths(mask: Tensor, x: Tensor) -> Tensor:
-    """(B,) lengths of a boolean mask whose words come before its padding."""
-    if mask.shape != x.shape[:2]:
+def check_mask(mask: Tensor, x: Tensor) -> None:
+    if mask.shape != x.shape[:-1]:
         raise ValueError(
-            f"mask has shape {tuple(mask.shape)}, input has shape {tuple(x.shape)}: expected {tuple(x.shape[:2])}"
+            f"mask has shape {tuple(mask.shape)}, input has shape {tuple(x.shape)}: expected {tuple(x.shape[:-1])}"
         )
     if mask.dtype != torch.bool:
         raise ValueError(f"mask must be boolean, True at a word, got {mask.dtype}")
+
+
+def mask_lengths(mask: Tensor) -> Tensor:
+    """(B,) lengths of a boolean mask whose words come before its padding."""
     lengths = mask.sum(dim=1)
-    if not torch.compiler.is_compiling():
+    if not (torch.compiler.is_compiling() or mask.is_meta):
         broken = (mask != length_mask(lengths, mask.shape[1])).any(dim=1)
         if broken.any():
             row = int(broken.nonzero()[0])
@@ -95,14 +104,18 @@ def mask_lengths(mask: Tensor, x: Tensor) -> Tensor:
 
 def check_lengths(lengths: Tensor, x: Tensor) -> bool:
     """One length for each sentence, each between 1 and N. Returns True where all are known to be N: nothing is padded.
-    Values are not read while a graph is traced or captured."""
+    Values are not read where there are none, nor while a graph is traced or captured."""
     if lengths.shape != x.shape[:1]:
         raise ValueError(
             f"lengths must have shape ({x.shape[0]},), one for each sentence of x, got {tuple(lengths.shape)}"
         )
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
-    if torch.compiler.is_compiling() or (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+    if (
+        lengths.is_meta
+        or torch.compiler.is_compiling()
+        or (lengths.is_cuda and torch.cuda.is_current_stream_capturing())
+    ):
         return False
     values = lengths.tolist()
     for row, length in enumerate(values):

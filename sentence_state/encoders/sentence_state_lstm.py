@@ -115,6 +115,7 @@ class SentenceStateLSTM(Encoder):
         if variant == "paper":
             self.h_0, self.c_0 = parameter(H), parameter(H)
         self._int8: Weights | None = None
+        self.register_load_state_dict_post_hook(forget_int8)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -132,9 +133,9 @@ class SentenceStateLSTM(Encoder):
                         nn.init.orthogonal_(block)
 
     def extra_repr(self) -> str:
-        named = ("num_steps", "window", "sentence_nodes", "gates", "step_dropout", "variant", "backend")
-        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
-        return f"{self.input_size}, {self.hidden_size}, {options}"
+        named = "num_steps window sentence_nodes gates step_dropout halting variant initialisation memory backend"
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named.split())
+        return f"{self.input_size}, {self.hidden_size}, {options}{'' if self.b is not None else ', bias=False'}"
 
     def forward(
         self,
@@ -148,7 +149,7 @@ class SentenceStateLSTM(Encoder):
     ) -> Encoding:
         """Encode a batch of sentences.
 
-        x: (B, N, D), a `PackedSequence`, or one sentence (N, D).
+        x: (B, N, D), a `PackedSequence`, or one sentence (N, D); of any floating-point type, in which the states are.
         lengths: (B,) words in each sentence; `mask`: (B, N), True at a word, instead. Neither: no padding.
         num_steps: other than the constructor's, for this call.
         need_words, need_sentence: a field that is not needed is None, and its last update is saved.
@@ -222,7 +223,8 @@ class SentenceStateLSTM(Encoder):
         return Encoding(state.h, torch.stack(reached, dim=1))
 
     def quantize(self) -> None:
-        """From now on predict with int8 products of what the weights are now: float32 on a CPU, in evaluation."""
+        """From now on, until other weights are loaded, predict with int8 products of what the weights are now: float32
+        on a CPU, in evaluation."""
         if self.variant != "paper" or self.W.device.type != "cpu" or self.W.dtype != torch.float32:
             raise ValueError('int8 is for variant="paper" in float32 on a CPU')
         self._int8 = None
@@ -307,6 +309,11 @@ class SentenceStateLSTM(Encoder):
                 g[1:],
             )
         return Trace(h, c, g, c_g, mixed, o, from_words, from_nodes, o_g)
+
+
+def forget_int8(encoder: SentenceStateLSTM, keys: object) -> None:
+    """Rounded copies are of the weights that were there before."""
+    encoder._int8 = None
 
 
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:

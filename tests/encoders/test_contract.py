@@ -70,7 +70,7 @@ def test_lengths_mask_and_packed_input_agree(encoder, batch):
     expected = encoder(x, lengths)
     packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
     mask = torch.arange(x.shape[1]) < lengths[:, None]
-    for other in (encoder(packed), encoder(x, mask=mask), encoder(x, LENGTHS)):
+    for other in (encoder(packed), encoder(x, mask=mask), encoder(x, mask=mask.numpy()), encoder(x, LENGTHS)):
         assert_same(other.words, expected.words)
         assert_same(other.sentence, expected.sentence)
 
@@ -152,8 +152,11 @@ def test_no_sentences_give_no_vectors(encoder):
 @pytest.mark.parametrize("name", CASES)
 def test_the_meta_device_gives_shapes_and_memory_from_it_is_filled_by_reset_parameters(name):
     encoder = CASES[name](D, H, device="meta")
-    words, sentence = encoder(torch.randn(2, 3, D, device="meta"), [3, 2])
-    assert words.is_meta
+    lengths = torch.empty(2, dtype=torch.long, device="meta")
+    mask = torch.empty(2, 3, dtype=torch.bool, device="meta")
+    for padding in ({"lengths": lengths}, {"mask": mask}, {"lengths": [3, 2]}):
+        words, sentence = encoder(torch.randn(2, 3, D, device="meta"), **padding)
+        assert words.is_meta
     assert words.shape == (2, 3, encoder.output_size)
     assert sentence.shape == (2, encoder.output_size)
     encoder.to_empty(device="cpu")
@@ -179,6 +182,8 @@ def test_sizes_below_one_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"x": [[0.0] * 5]}, "x must be a tensor of floating-point numbers, got list"),
+        ({"x": torch.zeros(2, 3, 5).long()}, "x must be a tensor of floating-point numbers, got torch.int64"),
         ({"x": torch.zeros(5)}, r"x must have shape \(B, N, 5\) or \(N, 5\), got \(5,\)"),
         ({"x": torch.zeros(2, 3, 4)}, r"input_size = 5 in its last dimension, got shape \(2, 3, 4\)"),
         ({"x": torch.zeros(2, 0, 5)}, r"at least one word, got x of shape \(2, 0, 5\)"),
@@ -188,6 +193,7 @@ def test_sizes_below_one_are_refused():
         ({"lengths": torch.tensor([4, 1])}, "sequence 0 has length 4, x has only 3 positions"),
         ({"lengths": torch.tensor([1.0, 1.0])}, "lengths must be integers, got torch.float32"),
         ({"mask": torch.ones(2, 4, dtype=torch.bool)}, r"mask has shape \(2, 4\), input has shape \(2, 3, 5\)"),
+        ({"x": torch.zeros(3, D), "mask": torch.ones(1, 3, dtype=torch.bool)}, r"mask has shape \(1, 3\), .* \(3,\)"),
         ({"mask": torch.ones(2, 3)}, "mask must be boolean, True at a word, got torch.float32"),
         ({"mask": torch.tensor([[True] * 3, [False, True, True]])}, "True for the first words .* row 1 is not"),
         ({"mask": torch.tensor([[True] * 3, [False] * 3])}, "sequence 1 has length 0"),

@@ -116,6 +116,7 @@ def test_code_written_for_a_bilstm_trains_with_one_line_changed(lstm_class):
     [
         ({"num_layers": 2}, "num_layers must be 1, got 2"),
         ({"proj_size": 3}, "proj_size must be 0, got 3"),
+        ({"dropout": 1.0}, r"^dropout must lie in \[0, 1\), got 1.0"),
         ({"gates": "soft"}, "gates must be one of"),
     ],
 )

@@ -288,6 +288,23 @@ def test_packed_and_masked_input_equal_lengths():
         assert torch.equal(other.sentence, by_lengths.sentence)
 
 
+def test_a_quantized_encoder_answers_with_the_weights_that_are_loaded_into_it():
+    torch.manual_seed(0)
+    encoder, other, x = SentenceStateLSTM(3, 4).eval(), SentenceStateLSTM(3, 4).eval(), torch.randn(2, 5, 3)
+    encoder.quantize()
+    assert not torch.equal(encoder(x).words, other(x).words)
+    torch.nn.Sequential(encoder).load_state_dict(torch.nn.Sequential(other).state_dict())
+    assert torch.equal(encoder(x).words, other(x).words)
+    encoder.quantize()
+    torch.testing.assert_close(encoder(x).words, other(x).words, atol=0.02, rtol=0)  # rounded to 1/127 in every step
+
+
+def test_the_options_stand_in_the_representation():
+    shown = repr(SentenceStateLSTM(3, 4, gates="sharp", halting=0.02, memory="low", bias=False))
+    for option in ("3, 4", "num_steps=9", "gates='sharp'", "halting=0.02", "memory='low'", "bias=False"):
+        assert option in shown
+
+
 def test_a_copy_computes_the_same():
     encoder = SentenceStateLSTM(3, 4)
     x = torch.randn(2, 5, 3)
