@@ -11,8 +11,8 @@ class Limits:
 
     max_batch: int = 32
     """Sentences that are computed together; 1: no batching."""
-    max_wait_ms: float = 2.0
-    """How long a sentence waits for company while the model is idle."""
+    max_wait_ms: float = 0.0
+    """How long a sentence waits for company while the model is idle; while it computes, they gather by themselves."""
     max_queue: int = 1024
     """Sentences that may wait for each model."""
     max_texts: int = 256

@@ -15,6 +15,8 @@ from http.client import HTTPConnection
 
 import pytest
 
+from sentence_state.serving.server import listen
+
 from ..command_line import environment, start
 
 WAIT = 30.0
@@ -52,6 +54,26 @@ def server(request, runs, tmp_path):
     if running.process.poll() is None:
         running.process.kill()
     running.process.communicate()
+
+
+def test_answers_are_sent_at_once():
+    """Without TCP_NODELAY the second part of an answer waits 40 ms, until the client has confirmed the first."""
+
+    async def delays() -> list[bool]:
+        found = []
+
+        async def accept(reader, writer):
+            found.append(not writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = listen("127.0.0.1", 0)
+        async with await asyncio.start_server(accept, sock=listening):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            await reader.read()
+            writer.close()
+        return found
+
+    assert asyncio.run(delays()) == [False]
 
 
 @pytest.mark.parametrize("server", [["--max-wait-ms", "1500", "--max-batch", "1000"]], indirect=True)
@@ -122,7 +144,7 @@ def test_overload_is_shed_with_429_and_memory_stays(runs, tmp_path):
 
 def test_clients_that_say_nothing_are_hung_up_on(runs, models, monkeypatch):
     from sentence_state.serving import protocol
-    from sentence_state.serving.server import build_app, listen, serve, uvicorn_server
+    from sentence_state.serving.server import build_app, serve, uvicorn_server
 
     monkeypatch.setattr(protocol, "SECONDS", 0.3)
     app, listening = build_app([runs["spans"]], [models["spans"]]), listen("127.0.0.1", 0)
