@@ -12,7 +12,7 @@ ARG TORCH=torch
 ARG TORCH_INDEX=
 RUN pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$TORCH"
 COPY --from=wheel /wheel /wheel
-RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[serve]" && rm -r /wheel
+RUN pip install --no-cache-dir "$(ls /wheel/*.whl)[serve,onnx]" && rm -r /wheel
 RUN useradd --create-home server
 USER server
 EXPOSE 8000
