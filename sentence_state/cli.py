@@ -13,7 +13,10 @@ from . import __version__
 from .commands.flags import Command, Demo, Evaluate, Export, Predict, Reproduce, Serve, Train, Tune, UsageError
 
 WRONG, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
-DESCRIPTION = "Sentence-State LSTM: train a classifier or a tagger on your own files, use it, measure it. --version: which one this is."
+DESCRIPTION = (
+    "Sentence-State LSTM: train a classifier or a tagger on your own files, use it, measure it. "
+    "--version says which one this is."
+)
 STYLE = (
     tyro.conf.OmitArgPrefixes,  # --epochs, not --settings.epochs
     tyro.conf.OmitSubcommandPrefixes,

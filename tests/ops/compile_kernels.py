@@ -14,7 +14,7 @@ from sentence_state.ops.fused import crf, few_words, lazy_adam
 from sentence_state.ops.fused.autograd import fused_recurrence
 from sentence_state.ops.fused.plan import Launches
 
-from .test_fused import random_case
+from .fused_cases import random_case
 
 HOPPER, SHARED_MEMORY = GPUTarget("cuda", 90, 32), 227 * 1024
 TYPES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int8: "i8", torch.int32: "i32", torch.int64: "i64"}

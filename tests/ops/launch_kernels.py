@@ -13,7 +13,7 @@ from sentence_state.ops.fused import few_words, plan
 from sentence_state.ops.fused.autograd import fused_recurrence
 
 from .compile_kernels import HOPPER
-from .test_fused import random_case
+from .fused_cases import random_case
 
 launched: list[tuple] = []  # of every launch: the kernel, what was loaded of it, the grid, all arguments
 looked_up: list[str] = []

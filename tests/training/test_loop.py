@@ -1,47 +1,23 @@
-import json
+"""fit(): what it learns, keeps and reports."""
+
 import math
-import multiprocessing
-import signal
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
-from sentence_state import ModelConfig
 from sentence_state.data.batching import collate
 from sentence_state.data.example import Splits
-from sentence_state.models import JointModel, Model, SequenceTagger, TextClassifier
-from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit, preset
-from sentence_state.training.config import suit_to_size
-from sentence_state.training.interrupt import signals_request_stop
+from sentence_state.models import JointModel, SequenceTagger, TextClassifier
+from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit
 from sentence_state.training.optimizers import clip_gradients, make_optimizers
 from sentence_state.training.step import pieces
 
 from ..models.synthetic import corpus, small, splits
+from .small_runs import QUICK, assert_same_weights, train
 
 MODELS = [TextClassifier, SequenceTagger, JointModel]
-QUICK = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, l2=0.0)
-
-
-def train(cls=TextClassifier, config=QUICK, data=None, fields=None, **options):
-    """A new model, trained: (model, result)."""
-    data = data or splits()
-    model = cls.from_examples(data.train, small(**(fields or {})), seed=config.seed)
-    return model, fit(model, data, config, **options)
-
-
-def assert_same_weights(a: Model, b: Model):
-    for name, tensor in a.state_dict().items():
-        assert torch.equal(tensor, b.state_dict()[name]), name
-
-
-def test_the_defaults_are_the_papers():
-    config = TrainingConfig()
-    assert (config.learning_rate, config.decay, config.clip) == (0.001, 0.97, 3.0)
-    assert (config.batch_size, config.l2, config.word_rate, config.lazy_words) == (10, 0.001, 1.0, False)
-    assert TrainingConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize("cls", MODELS)
@@ -234,166 +210,12 @@ def test_a_loss_that_is_no_number_stops_with_a_word():
         fit(model, data, QUICK)
 
 
-def interrupted(tmp_path, at: int, number: int = signal.SIGINT, **options):
-    """A run that gets Ctrl-C, or another signal, at a batch."""
-    batches = 0
-
-    def progress(event):
-        nonlocal batches
-        batches += 1
-        if batches == at:
-            signal.raise_signal(number)
-
-    return train(out=tmp_path / "run", progress=progress, **options)
-
-
-@pytest.mark.parametrize("at", [1, 3, 10, 17])
-@pytest.mark.parametrize("cls", [TextClassifier, JointModel])
-def test_ctrl_c_saves_and_the_resumed_run_ends_bit_equal(cls, at, tmp_path, monkeypatch):
-    monkeypatch.setattr("sentence_state.training.loop.REPORTS_A_SECOND", math.inf)
-    options = {"cls": cls, "config": replace(QUICK, epochs=3), "fields": {"dropout": 0.5, "word_dropout": 0.1}}
-    expected, whole = train(**options)
-    handler = signal.getsignal(signal.SIGINT)
-    _, stopped = interrupted(tmp_path, at, **options)
-    assert not stopped.finished
-    assert stopped.test is None
-    assert signal.getsignal(signal.SIGINT) is handler
-    model, result = train(out=tmp_path / "run", resume=True, **options)
-    assert result.finished
-    assert_same_weights(model, expected)
-    assert_same_weights(Model.from_pretrained(tmp_path / "run"), expected)
-    for ours, theirs in zip(result.history, whole.history, strict=True):
-        assert {**ours, "seconds": 0} == {**theirs, "seconds": 0}
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == result.history
-
-
-@pytest.fixture
-def python_hears_ctrl_c():
-    """A shell's background job is started deaf to it, and Python then leaves it so."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("python_hears_ctrl_c")
-def test_a_second_ctrl_c_stops_at_once(tmp_path):
-    def progress(event):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        train(out=tmp_path / "run", progress=progress)
-
-
-@pytest.fixture
-def sigterm_would_end_this():
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    yield
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.mark.usefixtures("sigterm_would_end_this")
-def test_sigterm_saves_and_the_resumed_run_ends_bit_equal(tmp_path, monkeypatch):
-    monkeypatch.setattr("sentence_state.training.loop.REPORTS_A_SECOND", math.inf)
-    expected, _ = train()
-    _, stopped = interrupted(tmp_path, 3, signal.SIGTERM)
-    assert not stopped.finished
-    model, result = train(out=tmp_path / "run", resume=True)
-    assert result.finished
-    assert_same_weights(model, expected)
-
-
-@pytest.mark.usefixtures("python_hears_ctrl_c", "sigterm_would_end_this")
-def test_sigterm_twice_is_as_once_and_ctrl_c_after_it_stops_at_once():
-    with signals_request_stop() as stop:
-        assert not stop
-        signal.raise_signal(signal.SIGTERM)
-        assert stop
-        signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.usefixtures("sigterm_would_end_this")
-def test_sigterm_is_left_to_torchrun_and_to_those_who_treat_it_themselves():
-    with signals_request_stop(together=True):
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with signals_request_stop():
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    signal.signal(signal.SIGTERM, before)
-
-
-def train_for_ever(began):
-    train(config=replace(QUICK, epochs=10**6, patience=0), progress=lambda event: began.set())
-
-
-def test_a_process_of_multiprocessing_that_is_terminated_while_it_trains_ends_at_once():
-    context = multiprocessing.get_context("spawn")
-    began = context.Event()
-    worker = context.Process(target=train_for_ever, args=(began,))
-    worker.start()
-    assert began.wait(60)
-    worker.terminate()
-    worker.join(10)
-    assert worker.exitcode == -signal.SIGTERM
-
-
 def test_training_runs_in_another_thread():
     results = []
     thread = threading.Thread(target=lambda: results.append(train()[1]))
     thread.start()
     thread.join()
     assert results[0].finished
-
-
-@pytest.mark.parametrize("task", ["classifier", "tagger", "joint"])
-def test_presets_differ_from_the_paper_where_they_say(task):
-    assert preset("paper", task) == (type(preset("paper", task)[0])(), TrainingConfig())
-    model, training = preset("fast", task)
-    assert model.hidden_size < 300
-    assert model.num_steps < 9
-    assert (model.characters != "none") == (task != "classifier")
-    assert training.word_rate < 1
-    assert preset("fast", task, vectors=False)[1].word_rate == 1
-    with pytest.raises(ValueError, match="preset must be one of 'paper', 'best', 'fast', got 'slow'"):
-        preset("slow", task)
-
-
-@pytest.mark.parametrize(
-    ("sentences", "expected"),
-    [(20, (8, 50, 10)), (300, (8, 40, 8)), (1374, (16, 17, 3)), (5000, (32, 15, 3)), (200_000, (32, 15, 3))],
-)
-def test_the_fast_preset_gets_small_batches_and_many_epochs_for_few_sentences(sentences, expected):
-    usual, suited = preset("fast", "tagger")[1], preset("fast", "tagger", sentences=sentences)[1]
-    assert (suited.batch_size, suited.epochs, suited.patience) == expected
-    assert suited.decay**suited.epochs == pytest.approx(usual.decay**usual.epochs)
-    assert (suited == usual) == (sentences >= 5000)
-
-
-@pytest.mark.parametrize(("task", "data"), [("classifier", "mr"), ("tagger", "conll2003")])
-def test_the_preset_best_is_what_dev_chose(task, data):
-    chosen = json.loads((Path(__file__).parents[2] / f"results/tuned/{data}/s-lstm.json").read_text())
-    model, training = preset("best", task)
-    if task == "tagger":
-        model = replace(model, readout="sentence")  # which only joint models have
-    assert model == ModelConfig(**chosen["model"])
-    assert replace(training, precision="bfloat16") == TrainingConfig(**chosen["training"])
-
-
-def test_other_presets_stay_as_they_are_for_few_sentences():
-    for name in ("paper", "best"):
-        assert preset(name, "tagger", sentences=20) == preset(name, "tagger")
-
-
-def test_what_is_kept_does_not_change_for_few_sentences():
-    config = TrainingConfig(epochs=4, patience=2, batch_size=10, decay=0.5)
-    assert suit_to_size(config, 50, keep=("epochs", "patience", "batch_size", "decay")) == config
-    assert suit_to_size(config, 300, keep=("batch_size",)).epochs == 50  # of 30 updates each
-    with pytest.raises(ValueError, match="sentences must be at least 1, got 0"):
-        suit_to_size(config, 0)
 
 
 def test_errors_say_what_was_expected():

@@ -1,0 +1,22 @@
+"""Models that train in a moment."""
+
+import torch
+
+from sentence_state.models import Model, TextClassifier
+from sentence_state.training import TrainingConfig, fit
+
+from ..models.synthetic import small, splits
+
+QUICK = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, l2=0.0)
+
+
+def train(cls=TextClassifier, config=QUICK, data=None, fields=None, **options):
+    """A new model, trained: (model, result)."""
+    data = data or splits()
+    model = cls.from_examples(data.train, small(**(fields or {})), seed=config.seed)
+    return model, fit(model, data, config, **options)
+
+
+def assert_same_weights(a: Model, b: Model):
+    for name, tensor in a.state_dict().items():
+        assert torch.equal(tensor, b.state_dict()[name]), name
