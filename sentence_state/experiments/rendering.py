@@ -120,7 +120,7 @@ h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid var(--l
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .55rem; text-align: right; border-bottom: 1px solid var(--line); }
-td { white-space: nowrap; } table { font-size: .92rem; }
+td { white-space: nowrap; } td.name { white-space: normal; min-width: 5rem; } table { font-size: .92rem; }
 th.name, td.name { text-align: left; } tr.bold td { font-weight: 700; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; } figcaption { font-size: .9rem; }
 .note { font-size: .9rem; } .smoke { background: var(--mark); color: #fff; padding: .6rem 1rem; font-weight: 700; }
