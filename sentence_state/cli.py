@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import tyro
 
 from . import __version__
+from .commands import starting
 from .commands.flags import Command, Demo, Evaluate, Export, Predict, Reproduce, Serve, Train, Tune, UsageError
 
-WRONG, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+WRONG, BROKEN_PIPE = 2, 141
 DESCRIPTION = (
     "Sentence-State LSTM: train a classifier or a tagger on your own files, use it, measure it. "
     "--version says which one this is."
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(arguments)
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
-        return INTERRUPTED
+        return starting.INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -53,6 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     from .data import DataError
     from .training import TrainingError
 
+    starting.end()
     try:
         return call(command, arguments)
     except (DataError, UsageError, TrainingError) as error:

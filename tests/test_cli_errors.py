@@ -237,6 +237,16 @@ def test_ctrl_c_while_torch_is_imported_is_no_traceback(folder):
     assert process.returncode == 130
 
 
+def test_ctrl_c_that_an_import_would_swallow_ends_the_process(folder):
+    (folder / "torch.py").write_text(
+        "import os, signal, time\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
+        "except BaseException:\n    time.sleep(60)\n"
+    )
+    process = start(["predict", "runs/none", "fine film"], folder)
+    assert process.communicate(timeout=60) == ("", "\nstopped\n")
+    assert process.returncode == 130
+
+
 def test_a_folder_without_a_name(folder, capsys, monkeypatch):
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")

@@ -200,6 +200,45 @@ def test_columns_that_were_found_in_training_are_looked_for_in_other_files(folde
     assert "text from column 'comment'" in capsys.readouterr().err
 
 
+def test_a_column_whose_name_occurs_twice_is_found_again_by_what_it_holds(folder, capsys):
+    rows = "".join(f"u{i},a film that is {i % 2},{'pos' if i % 2 else 'neg'}\n" for i in range(20))
+    (folder / "twice.csv").write_text("col,col,verdict\n" + rows)
+    said(capsys, "train", "classifier", "--train", "twice.csv", "--out", "twice", *TINY)
+    assert "more than one column is called 'col': number 2 is read" in said(capsys, "evaluate", "twice", "twice.csv")
+    answers = said(capsys, "predict", "twice", "--input", "twice.csv", "--json").splitlines()
+    assert json.loads(answers[0])["text"] == "a film that is 0"
+
+
+def test_columns_that_were_counted_in_training_have_names_in_json(folder, capsys):
+    rows = "".join(f"{'pos' if i % 2 else 'neg'},film {i % 2}\n" for i in range(20))
+    (folder / "counted.csv").write_text(rows)
+    columns = ("--text-column", "2", "--label-column", "1")
+    said(capsys, "train", "classifier", "--train", "counted.csv", "--out", "counted", *columns, *TINY)
+    (folder / "named.jsonl").write_text('{"label": "pos", "id": "a longer name", "text": "film 1"}\n')
+    assert main(["predict", "counted", "--input", "named.jsonl", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["text"] == "film 1"
+    assert "read as in training" not in captured.err
+    assert main(["predict", "counted", "--input", "counted.csv", "--json"]) == 0
+    assert "read as in training: --text-column 2" in capsys.readouterr().err
+
+
+def test_a_joint_model_reads_its_own_files_without_labels_and_marks(folder, capsys):
+    answers = said(capsys, "predict", "j", "--input", "intents.txt", "--json").splitlines()
+    expected = [example.text for example in read_marked("intents.txt").examples]
+    assert [json.loads(line)["text"] for line in answers] == expected
+
+
+def test_answers_in_a_table_are_one_row_each_whatever_breaks_their_lines(folder, capsys):
+    text = "good\rbad\nfilm \u2028 x"
+    (folder / "breaks.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    assert main(["predict", "c", "--input", "breaks.jsonl", "--output", "breaks.csv"]) == 0
+    content = (folder / "breaks.csv").read_bytes().decode()
+    assert content.startswith("text,label,score\n")
+    _, row = csv.reader(io.StringIO(content, newline=""))
+    assert row[0] == text
+
+
 def test_streamed_training_finds_columns_for_other_files_too(folder, capsys):
     rows = "".join(f"{'pos' if i % 2 else 'neg'};film {i % 2};a long remark of the clerk {i}\n" for i in range(40))
     (folder / "streamed.csv").write_text("verdict;tale_text;clerk\n" + rows)
@@ -217,10 +256,14 @@ def test_files_are_read_in_the_encoding_of_training(folder, capsys):
     assert "is not one of the model's" not in printed
     assert main(["predict", "polish", "--input", "polish.csv", "--output", "polish.jsonl"]) == 0
     assert "read as in training: --encoding cp1250" in capsys.readouterr().err
-    assert main(["evaluate", "polish", "polish.csv", "--encoding", "cp1252", "--json"]) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["scores"]["accuracy"] == 0
-    assert "is not one of the model's" in captured.err
+    assert main(["evaluate", "polish", "polish.csv", "--encoding", "cp1252"]) == 2
+    error = "no label, such as 'z³y', is one of the model's (zły, świetny): try another --label-column or --encoding"
+    assert error in capsys.readouterr().err
+    (folder / "polish-8.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    printed = said(capsys, "evaluate", "polish", "polish-8.csv")
+    assert "polish-8.csv: UTF-8, not --encoding cp1250 as in training" in printed
+    assert main(["evaluate", "polish", "polish.csv", "--encoding", "undefined"]) == 2
+    assert "polish.csv: cannot be read as undefined" in capsys.readouterr().err
 
 
 def spans_of(example):
@@ -277,7 +320,9 @@ def test_plain_tags_are_refused_for_a_model_of_spans(folder, capsys):
 
 
 def test_of_many_unknown_labels_ten_are_named(folder, capsys):
-    (folder / "strange.csv").write_text("text,label\n" + "".join(f"text {i},new {i}\n" for i in range(120)))
+    (folder / "strange.csv").write_text(
+        "text,label\nplay jazz,play_music\n" + "".join(f"text {i},new {i}\n" for i in range(120))
+    )
     printed = said(capsys, "evaluate", "c", "strange.csv")
     assert printed.count("is not one of the model's") == 10
     assert "and 110 more labels, of 110 examples" in printed

@@ -129,11 +129,12 @@ def coloured(text: str, prediction: Prediction, console: Console, colours: Mappi
     position = 0
     for span in prediction["spans"]:
         line.append(text[position : span["start"]])
+        words, colour = text[span["start"] : span["end"]], colours.get(span["label"], "white")
         if console.is_terminal:
-            line.append(f" {span['text']} ", style=f"bold black on {colours.get(span['label'], 'white')}")
-            line.append(f" {span['label']}", style=f"{colours.get(span['label'], 'white')}")
+            line.append(f" {words} ", style=f"bold black on {colour}")
+            line.append(f" {span['label']}", style=colour)
         else:
-            line.append(f"[{span['text']}]({span['label']})")
+            line.append(f"[{words}]({span['label']})")
         position = span["end"]
     return line.append(text[position:])
 

@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from ..data import Corpus, Example, read_marked
+from ..data import Corpus, DataError, Example, read_marked
 from ..models import Model
 from ..training import evaluate as measure
 from .console import make_console, print_evaluation
 from .flags import Evaluate
 from .load import load_model
 from .read import read_labelled, read_words
-from .reading import as_in_training, encoding_in_training, saved_flags, usual_columns
+from .reading import as_in_training, encoding_in_training, for_file, saved_flags, usual_columns
 
 SHOWN = 10
 
@@ -35,11 +35,12 @@ def evaluate(flags: Evaluate) -> int:
 
 def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
     """The file in the form that the model's targets ask for, its tags in the model's scheme."""
-    saved = saved_flags(flags.run)
-    encoding, notes = encoding_in_training(flags.encoding, saved)
+    saved = for_file(saved_flags(flags.run), flags.file)
+    encoding, notes = encoding_in_training(flags.encoding, saved, flags.file)
     if model.targets == ("label",):
         table, more = as_in_training(flags.table, saved)
         corpus = read_labelled(flags.file, table, model.tokenizer, encoding, usual_columns(saved))
+        refuse_other_labels(corpus, model)
     elif model.targets == ("tags",):
         columns, more = as_in_training(flags.columns, saved)
         plain = model.tag_scheme == "plain"
@@ -52,6 +53,15 @@ def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
         corpus = read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=encoding)
     corpus.description[:0] = [*notes, *more]
     return corpus
+
+
+def refuse_other_labels(corpus: Corpus, model: Model) -> None:
+    """A column of something else, or a file in another encoding than it seems: no score would say so."""
+    labels = model.vocabularies.labels
+    if labels is not None and not any(example.label in labels.index for example in corpus.examples):
+        known = ", ".join(labels.words[:SHOWN])
+        found = f"no label, such as {corpus.examples[0].label!r}, is one of the model's ({known})"
+        raise DataError.at(corpus.path, f"{found}: try another --label-column or --encoding")
 
 
 def refuse_plain_tags(corpus: Corpus) -> None:

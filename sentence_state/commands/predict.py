@@ -6,28 +6,22 @@ import csv
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from ..data import DataError, Example, read_lines, read_table, read_tagged
+from ..data import DataError, Example
 from ..data.description import is_unicode
-from ..data.text_files import read_text
 from ..models import Model
 from ..models.files import replacing
 from ..models.model import Prediction
 from .console import coloured, colours_of, make_console
-from .flags import Predict, TableFlags, UsageError
+from .flags import Predict, UsageError
+from .input_files import read_input_file
 from .load import load_model
-from .read import HEADER, delimiter_of
-from .reading import as_in_training, encoding_in_training, saved_flags, usual_columns
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-COLUMNS = (".conll", ".conllu", ".iob", ".bio")
 NOT_WRITTEN = (".gz", ".zip", ".xlsx", ".xls", ".ods", ".parquet")  # what stands in such a file is no text
-MOST = 0.9  # of the lines of a file in columns
 LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 Answer = tuple[str, Prediction]  # a text and what the model says of it
 AT_ONCE = 16  # batches that are read, answered and written together: any size of input, the same memory
@@ -75,7 +69,9 @@ def read_examples(flags: Predict, model: Model) -> Iterator[Example]:
     elif flags.input is None:
         yield from read_standard_input(model)
     else:
-        yield from read_input_file(flags, flags.input, model)
+        corpus = read_input_file(flags, flags.input, model)
+        say(corpus.description)
+        yield from corpus.examples
 
 
 def read_standard_input(model: Model) -> Iterator[Example]:
@@ -97,51 +93,6 @@ def read_standard_input(model: Model) -> Iterator[Example]:
         raise DataError.at("standard input", "no text came")
     if skipped:
         say([f"{skipped:,} lines without text left out (the first is line {first})"])
-
-
-def read_input_file(flags: Predict, path: Path, model: Model) -> list[Example]:
-    """By the end of its name: a table, words in columns, or one text a line; columns that the model could have been
-    trained on by what stands in them."""
-    name = path.name.lower().removesuffix(".gz")
-    saved = saved_flags(flags.run)
-    encoding, notes = encoding_in_training(flags.encoding, saved)
-    if name.endswith(TABLES):
-        given = TableFlags(text_column=flags.text_column, delimiter=flags.delimiter, header=flags.header)
-        table, _ = as_in_training(given, saved)
-        corpus = read_table(
-            path,
-            text_column=table.text_column,
-            labelled=False,
-            tokenizer=model.tokenizer,
-            delimiter=delimiter_of(table.delimiter),
-            header=HEADER[table.header],
-            encoding=encoding,
-            skip_empty=True,
-            usual=usual_columns(saved),
-        )
-    elif name.endswith(COLUMNS) or has_columns(path, model, encoding):
-        column = saved.get("word_column", 0) if flags.word_column is None else flags.word_column
-        corpus = read_tagged(path, word_column=column, tag_column=None, encoding=encoding)
-    else:
-        corpus = read_lines(path, model.tokenizer, encoding)
-    say([*notes, *corpus.description])
-    return corpus.examples
-
-
-def has_columns(path: Path, model: Model, encoding: str | None) -> bool:
-    """Whether nearly every line has as many words as the others, of which the last is a tag of this tagger: after a tab
-    where its tags are no spans, for some of those are full stops."""
-    tags = model.vocabularies.tags
-    if model.targets != ("tags",) or tags is None:
-        return False
-    plain = model.tag_scheme == "plain"
-    known = (
-        set(tags.words) if plain else {"O", *(mark + tag[1:] for tag in tags.words for mark in "BIESLU" if tag != "O")}
-    )
-    lines = read_text(path, encoding).text.split("\n")
-    cells = [line.split("\t" if plain else None) for line in lines if line.strip()]
-    fitting = Counter(len(words) for words in cells if len(words) > 1 and words[-1].strip() in known)
-    return max(fitting.values(), default=0) > MOST * len(cells)
 
 
 def say(notes: Sequence[str]) -> None:
@@ -192,10 +143,20 @@ def json_line(text: str, prediction: Prediction) -> str:
 
 def write_table(answers: Iterable[Answer], file: IO[str], delimiter: str, targets: Sequence[str]) -> None:
     """Columns text, label and score; spans, where there are any, as JSON in one column more."""
-    rows = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    rows = csv.writer(OneLine(file), delimiter=delimiter)
     names = ["text", *(["label", "score"] if "label" in targets else []), *(["spans"] if "tags" in targets else [])]
     rows.writerow(names)
     for text, prediction in answers:
         spans = json.dumps(prediction["spans"], ensure_ascii=False)
         cells = {"text": text, "label": prediction["label"], "score": prediction["score"], "spans": spans}
         rows.writerow([cells[name] for name in names])
+
+
+class OneLine:
+    """Rows that csv ends with CR LF, for else it leaves a CR in a text without quotes, end with LF in the file."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, row: str) -> int:
+        return self.file.write(row.removesuffix("\r\n") + "\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..data.files import FolderError, read_json
+from ..data.tables import JSON_SUFFIXES
+from ..data.text_files import is_surely_utf8, read_bytes
 from ..training.run_folder import TRAINING
 from .flags import Classifier, ColumnFlags, TableFlags, Tagger, TrainFlags
 
@@ -57,10 +59,19 @@ def usual_columns(saved: Mapping[str, Any]) -> dict[str, str]:
     return {role: saved[name] for name, role in USUAL.items() if name in saved}
 
 
-def encoding_in_training(given: str | None, saved: Mapping[str, Any]) -> tuple[str | None, list[str]]:
-    """The encoding to read with, and a note where it is that of training."""
+def for_file(saved: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What of it can be said of this file: columns of JSON have no numbers."""
+    is_json = path.name.lower().removesuffix(".gz").endswith(JSON_SUFFIXES)
+    numbers = [name for name in ("text_column", "label_column") if is_json and saved.get(name, "").isdecimal()]
+    return {name: value for name, value in saved.items() if name not in numbers}
+
+
+def encoding_in_training(given: str | None, saved: Mapping[str, Any], path: Path) -> tuple[str | None, list[str]]:
+    """The encoding to read with, and a note where it is that of training, or could have been."""
     if given is not None or "encoding" not in saved:
         return given, []
+    if is_surely_utf8(read_bytes(path)):
+        return None, [f"{path}: UTF-8, not --encoding {saved['encoding']} as in training"]
     return saved["encoding"], [f"read as in training: --encoding {saved['encoding']}"]
 
 

@@ -27,10 +27,10 @@ from .load import check_device
 from .read import Material, read_material, task_of
 from .reading import as_read
 from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
+from .starting import INTERRUPTED
 from .tracking import Tracker
 
 MODELS: dict[str, type[Model]] = {"classifier": TextClassifier, "tagger": SequenceTagger, "joint": JointModel}
-INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 
 
 def train(flags: TrainFlags, arguments: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ from .text_files import TextFile
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 SNIFFED_ROWS = 200
 LARGEST_FIELD = 2**31 - 1  # the csv module refuses a text of more than 131,072 characters otherwise
+SEPARATOR = re.compile(r'"?sep=(?P<delimiter>[^\n"])"?\n', re.IGNORECASE)  # a first line for Excel alone
 SHORT_NAME = re.compile(r"[^\W\d][\w-]{0,30}(?: [\w-]+){0,2}")
 NUMBER = re.compile(r"[-+]?[\d.,]*\d%?")
 ENOUGH_ROWS = 10  # to tell a name from the values below it by these alone
@@ -46,6 +47,9 @@ def read_delimited(
 ) -> Rows:
     """Rows of a CSV or TSV file; `names` are those a header may hold. Without a header the columns are 1, 2, 3."""
     limit = csv.field_size_limit(LARGEST_FIELD)
+    if found := SEPARATOR.match(file.text):
+        file = file._replace(text=file.text[found.end() :], first_line=file.first_line + 1)
+        delimiter = delimiter or found["delimiter"]
     try:
         delimiter = delimiter or sniff_delimiter(file, names)
         rows, quoting = parse(file, delimiter)

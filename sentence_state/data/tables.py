@@ -53,8 +53,9 @@ def read_table(
         given = text_column or "", label_column or "", *usual.values()
         known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, *given) if name}
         rows = read_delimited(file, known, delimiter, header)
-    usual = {role: name for role, name in usual.items() if name in rows.columns}
-    text_index = find_column(file, rows, text_column or usual.get("text"), "text")
+    usual = {role: name for role, name in usual.items() if rows.columns.count(name) == 1}
+    avoid = rows.columns.index(usual["label"]) if "label" in usual else None
+    text_index = find_column(file, rows, text_column or usual.get("text"), "text", avoid=avoid)
     label_column = label_column or usual.get("label")
     label_index = find_column(file, rows, label_column, "label", taken=text_index) if labelled else None
     for index in (text_index,) if label_index is None else (text_index, label_index):
@@ -91,9 +92,11 @@ def is_json(file: TextFile) -> bool:
     return file.path.lower().removesuffix(".gz").endswith(JSON_SUFFIXES) or file.text.lstrip().startswith('{"')
 
 
-def find_column(file: TextFile, rows: Rows, name: str | None, role: str, taken: int | None = None) -> int:
-    """The index of the column called `name`, or of the one that looks like a text or a label."""
-    guess = guess_label(rows, taken) if role == "label" else guess_text(rows)
+def find_column(
+    file: TextFile, rows: Rows, name: str | None, role: str, taken: int | None = None, avoid: int | None = None
+) -> int:
+    """The index of the column called `name`, or of the one that looks like a text, not `avoid`, or a label."""
+    guess = guess_label(rows, taken) if role == "label" else guess_text(rows, avoid)
     if name is None:
         if guess is None and len(rows.columns) == 1:
             message = f"one column only, a {role} is needed too (--delimiter if columns are separated otherwise)"
@@ -114,13 +117,14 @@ def find_column(file: TextFile, rows: Rows, name: str | None, role: str, taken: 
     raise file.error(f"{wrong}. Columns: {', '.join(rows.columns)}{hint}", 1)
 
 
-def guess_text(rows: Rows) -> int | None:
-    """By its name, else the column with the longest cells."""
+def guess_text(rows: Rows, avoid: int | None = None) -> int | None:
+    """By its name, else the column with the longest cells that is not called as labels are."""
     named = first_named(rows.columns, TEXT_NAMES)
     if named is not None:
         return named
-    sizes = [sum(len(row.cells[i]) for row in rows.rows) for i in range(len(rows.columns))]
-    return sizes.index(max(sizes)) if sizes else None
+    columns = [i for i in range(len(rows.columns)) if i != avoid] or list(range(len(rows.columns)))
+    columns = [i for i in columns if not is_named(rows.columns[i], LABEL_NAMES)] or columns
+    return max(columns, key=lambda i: sum(len(row.cells[i]) for row in rows.rows), default=None)
 
 
 def guess_label(rows: Rows, text_index: int | None) -> int | None:
@@ -133,6 +137,10 @@ def guess_label(rows: Rows, text_index: int | None) -> int | None:
     if repeating:
         return min(repeating, key=lambda i: repeating[i])
     return next(iter(kinds)) if len(kinds) == 1 else None
+
+
+def is_named(column: str, names: Sequence[str]) -> bool:
+    return column.lower() in names or last_part(column) in names
 
 
 def first_named(columns: Sequence[str], names: Sequence[str]) -> int | None:

@@ -9,7 +9,7 @@ from os import PathLike
 from .columns import columns_corpus, looks_like_conllu, read_conllu, trees_corpus
 from .errors import DataError
 from .example import Corpus, Example
-from .tag_schemes import NAMES, SCHEMES, breaks, convert, detect_scheme, is_tag_of
+from .tag_schemes import NAMES, SCHEMES, TYPED, breaks, convert, detect_scheme, is_tag_of
 from .text_files import TextFile, read_text
 
 ALMOST_SPAN = re.compile(r"[biesluBIESLU][-_].+|.+[-_][BIESLU]")  # b-loc, B_LOC, LOC-B
@@ -99,12 +99,12 @@ def is_first_line(example: Example, position: int) -> bool:
 def note_of_spans(corpus: Corpus) -> list[str]:
     """Plain tags, O among them: they may have been meant as those of spans, the more where they look almost so."""
     tags = {tag for example in corpus.examples for tag in example.tags or ()}
-    meant = sorted(tag for tag in tags if ALMOST_SPAN.fullmatch(tag))
+    meant = sorted(tag for tag in tags if ALMOST_SPAN.fullmatch(tag) and not TYPED.match(tag))
     if meant and tags & {"O", "o"}:
         note = f"tags such as {meant[0]!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
         return [f"{corpus.path}: {note}"]
     if "O" in tags:
-        tag = min(tags - {"O"})
+        tag = min(tag for tag in tags - {"O"} if not TYPED.match(tag))
         note = f"tags such as {tag!r} beside O, without B- or I-: each word is a span of its own, one with O is none"
         return [f"{corpus.path}: {note}; for spans of several words write B-{tag}, I-{tag}"]
     return []

@@ -101,6 +101,8 @@ def decode(data: bytes, path: str | PathLike[str], encoding: str | None) -> tupl
             message = f"{byte} is not UTF-8 (--encoding to choose another one)"
             raise DataError.at(path, message, line) from None
         return data.decode("cp1252"), f"cp1252 (line {line} is not UTF-8; --encoding to choose)"
+    except UnicodeError:  # of codecs that are not for texts
+        raise DataError.at(path, f"cannot be read as {encoding}") from None
     position = text.find("\0")
     if position >= 0:
         line = text.count("\n", 0, position) + 1
@@ -124,6 +126,14 @@ def plausibly_cp1252(data: bytes) -> bool:
         return False
     valid = len(data.decode("utf-8", "ignore").encode()) - (len(data) - len(high))  # bytes of sound UTF-8 characters
     return len(high) < 0.3 * len(data) and valid < 0.5 * len(high)
+
+
+def is_surely_utf8(data: bytes) -> bool:
+    """More than ASCII, in which all encodings agree: text of another one is hardly ever UTF-8 by chance."""
+    try:
+        return not data.isascii() and bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 def unify_newlines(text: str) -> str:

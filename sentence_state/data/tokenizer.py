@@ -38,7 +38,7 @@ TOKEN = re.compile(
             r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\"'’.,;:!?)\]}]",  # URL, less the sentence's punctuation
             r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",  # e-mail
             rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}(?:{TOP_LEVEL})(?!{LETTER})(?:/[\w/-]*)?",  # example.com/page
-            rf"(?<!\w)[@#][\w{SIGN}]+",  # @name, #topic
+            rf"(?<!\w)[@#](?:[\w{SIGN}]|{LETTER})+",  # @name, #topic
             r"[\U0001f1e6-\U0001f1ff]{2}|[#*0-9]\ufe0f?\u20e3",  # flags and keycaps
             rf"{PICTURE}(?:\u200d{PICTURE})*",  # emoji with their modifiers
             r"(?<!\w)(?:[:;=][-'^]?[()\[\]DPpOo/\\|*]|<3)(?!\w)",  # :-) and the like

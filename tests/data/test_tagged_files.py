@@ -80,6 +80,11 @@ def test_tags_beside_o_that_are_spans_of_one_word_are_said(tmp_path):
     assert not any(line.startswith(note) for line in read_tagged(path, tag_scheme="plain").description)
 
 
+def test_a_note_on_plain_tags_names_one_that_is_no_span(tmp_path):
+    notes = read_tagged(write(tmp_path, "a LOC|b O|c PER|d B-PER")).description
+    assert any("tags such as 'LOC' beside O" in note for note in notes)
+
+
 def test_the_scheme_of_train_can_be_imposed_on_dev(tmp_path):
     path = write(tmp_path, "Ann B-PER|Lee B-PER")
     assert read_tagged(path, tag_scheme="iob1", target_scheme="bio").examples[0].tags == ["B-PER", "B-PER"]

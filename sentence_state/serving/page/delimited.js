@@ -1,6 +1,7 @@
 // CSV and TSV -> { kind, columns, rows }: delimiter, quoting and header are found out as data/delimited.py does.
 
 const DELIMITERS = { ",": "CSV", "\t": "TSV", ";": "CSV with semicolons", "|": "CSV with bars" };
+const SEPARATOR = /^"?sep=([^\n"])"?\n/i; // a first line for Excel alone
 const SNIFFED_LINES = 200;
 const SHORT_NAME = /^[\p{L}_][\p{L}\p{N}_-]{0,30}( [\p{L}\p{N}_-]+){0,2}$/u;
 const NUMBER = /^[-+]?[\p{Nd}.,]*\p{Nd}%?$/u;
@@ -14,10 +15,12 @@ const QUOTINGS = [
 ]; // and the sign without which there is no use in trying
 
 // `names` are those that a header may hold.
-export function delimited(text, isTsv, names) {
-  const mark = sniffDelimiter(text, isTsv, names);
+export function delimited(content, isTsv, names) {
+  const [line, given] = content.match(SEPARATOR) ?? [""];
+  const text = content.slice(line.length);
+  const mark = given ?? sniffDelimiter(text, isTsv, names);
   const rows = parse(text, mark);
-  const kind = DELIMITERS[mark];
+  const kind = DELIMITERS[mark] ?? `CSV with ${mark}`;
   const hasHeader = isHeader(rows, names);
   const width = hasHeader ? rows[0].length : usualWidth(rows);
   checkWidths(rows, width);

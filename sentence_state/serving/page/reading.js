@@ -18,15 +18,17 @@ export function readFile(name, text) {
   return { kind: "one sentence a line", columns: ["text"], rows: lines(text).filter((line) => line.trim()).map((line) => [line]) };
 }
 
-// By its name, whole before a part such as tweet_text, else the column with the longest cells: as data/tables.py does.
+// By its name, whole before a part such as tweet_text, else the column with the longest cells that is not called as labels are: as data/tables.py does.
 export function guessColumn(file) {
   const whole = file.columns.map((name) => name.toLowerCase());
   for (const given of [whole, file.columns.map(lastPart)]) {
     const name = TEXT_NAMES.find((one) => given.includes(one));
     if (name) return given.indexOf(name);
   }
-  const lengths = file.columns.map((_, k) => file.rows.reduce((sum, row) => sum + String(row[k] ?? "").length, 0));
-  return lengths.indexOf(Math.max(...lengths));
+  const isLabel = (name) => LABEL_NAMES.includes(name.toLowerCase()) || LABEL_NAMES.includes(lastPart(name));
+  const all = [...file.columns.keys()], others = all.filter((k) => !isLabel(file.columns[k]));
+  const length = (k) => file.rows.reduce((sum, row) => sum + String(row[k] ?? "").length, 0);
+  return (others.length ? others : all).reduce((best, k) => (length(k) > length(best) ? k : best));
 }
 
 const lines = (text) => text.split("\n");
