@@ -43,15 +43,23 @@ def test_it_says_how_close_the_export_is_on_the_sentences_of_dev(capsys):
     )
 
 
+def test_without_its_data_a_run_is_compared_on_the_sample(capsys):
+    Path("dev.conll").rename("gone.conll")
+    assert main(["export", "t"]) == 0
+    printed = capsys.readouterr().out
+    assert "of the embedded sample (dev.conll, on which it was developed, could not be read here):" in printed
+    Path("gone.conll").rename("dev.conll")
+
+
 def test_int8_goes_beside_it(capsys):
     assert main(["export", "t", "--quantize", "int8"]) == 0
     assert "t/onnx-int8" in capsys.readouterr().out
     assert main(["export", "t", "--quantize", "int8"]) == 0  # again: it replaces what it made itself
 
 
-def test_without_its_data_a_run_is_compared_on_the_sample(capsys):
+def test_a_run_on_the_sample_is_compared_on_it(capsys):
     assert main(["export", "b", "--out", "elsewhere"]) == 0
-    assert "sentences of the embedded sample" in capsys.readouterr().out
+    assert "sentences of the embedded sample:" in capsys.readouterr().out
     assert RuntimeModel.from_pretrained("elsewhere").predict(["play some jazz"])[0]["label"]
 
 

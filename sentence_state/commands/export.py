@@ -16,6 +16,7 @@ from .flags import Evaluate, Export, UsageError
 from .load import load_model
 
 COMPARED = 200  # sentences
+SAMPLE = "sample/dev.txt"  # as `read_sample` calls it
 
 
 def export(flags: Export) -> int:
@@ -65,6 +66,8 @@ def sentences(run: Path, model: Model) -> tuple[Sequence[Example], str]:
     missing = ""
     try:
         paths = read_json(run / TRAINING)["data"]["dev"]["files"]
+        if paths == [SAMPLE]:
+            return read_sample().dev[:COMPARED], "the embedded sample"
         missing = f" ({paths[0]}, on which it was developed, could not be read here)"
         examples = read_as_trained(Evaluate(run, Path(paths[0])), model).examples
         if examples:

@@ -14,6 +14,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
 
 from .. import __version__
 from .batcher import Closed, QueueFull
@@ -61,6 +62,7 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         lifespan=closing(services),
     )
     app.state.services = services
+    app.state.busy = Front(answer_busy, metrics)  # what PatientProtocol gives a client who is one too many
     app.add_middleware(Front, metrics=metrics)
     app.add_exception_handler(QueueFull, answer_full)
     app.add_exception_handler(Closed, answer_closed)
@@ -188,6 +190,11 @@ async def result_of(future: Future[Any]) -> Any:
         return await asyncio.wrap_future(future)
     except Exception:  # its traceback is in the log of the model's thread
         raise HTTPException(500, "the model failed on this request") from None
+
+
+async def answer_busy(scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Retry-After": "5", "Connection": "close"}
+    await JSONResponse({"detail": "the server has as many clients as it takes"}, 503, headers)(scope, receive, send)
 
 
 async def answer_full(request: Request, error: Exception) -> JSONResponse:

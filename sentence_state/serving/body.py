@@ -30,7 +30,8 @@ async def read_json(request: Request, shape: type[Shape], most: int) -> Shape:
     except ClientDisconnect:
         raise HTTPException(400, "the body ended early") from None  # nobody is there to read this
     except TimeoutError:
-        raise HTTPException(408, f"the body did not arrive within {SECONDS:.0f} seconds") from None
+        message = f"the body did not arrive within {SECONDS:.0f} seconds"
+        raise HTTPException(408, message, {"Connection": "close"}) from None
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:

@@ -116,6 +116,8 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     """The name of each folder, of an export inside a run that of the run; its whole path where two have the same."""
     short = [named_folder(folder.resolve()).name for folder in folders]
     names = [name if short.count(name) == 1 else str(folder) for name, folder in zip(short, folders, strict=True)]
+    if len(set(names)) < len(names):  # a path may be what another folder is called
+        names = [str(folder.resolve()) for folder in folders]
     return [os.fsencode(name).decode("utf-8", "replace") for name in names]  # a name on disk may be any bytes
 
 

@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import threading
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -255,7 +256,7 @@ def test_two_folders_of_the_same_name_keep_their_paths(runs, models, tmp_path):
     assert names == [str(tmp_path / "a/x"), str(tmp_path / "b/x")]
 
 
-def test_an_export_inside_a_run_has_the_name_of_the_run(tmp_path):
+def test_an_export_inside_a_run_has_the_name_of_the_run(tmp_path, monkeypatch):
     folders = [
         tmp_path / name for name in ("assistant", "reviews", "reviews/onnx", "assistant/onnx-int8", "alone/onnx")
     ]
@@ -265,6 +266,9 @@ def test_an_export_inside_a_run_has_the_name_of_the_run(tmp_path):
     assistant, reviews, reviews_onnx, assistant_int8, alone = folders
     assert names_of([assistant, reviews_onnx, alone]) == ["assistant", "reviews", "onnx"]
     assert names_of([assistant_int8, reviews]) == ["assistant", "reviews"], "clients need not know which is served"
+    monkeypatch.chdir(reviews)
+    alike = [Path("."), Path("onnx"), alone]  # the second is called by its path, as the third by its name
+    assert names_of(alike) == [str(reviews), str(reviews_onnx), str(alone)]
     both = [reviews, reviews_onnx, assistant_int8]
     assert names_of(both) == [str(reviews), str(reviews_onnx), "assistant"]
 

@@ -142,7 +142,7 @@ def test_overload_is_shed_with_429_and_memory_stays(runs, tmp_path):
         server.process.communicate()
 
 
-def test_clients_that_say_nothing_are_hung_up_on(runs, models, monkeypatch):
+def test_clients_that_say_nothing_or_no_more_are_hung_up_on(runs, models, monkeypatch):
     from sentence_state.serving import protocol
     from sentence_state.serving.server import build_app, serve, uvicorn_server
 
@@ -157,6 +157,12 @@ def test_clients_that_say_nothing_are_hung_up_on(runs, models, monkeypatch):
         whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
         assert whole.recv(9) == b"HTTP/1.1 "
         assert silent.recv(1) == half.recv(1) == b""  # closed, long before the ten seconds of this client
+        early = socket.create_connection(listening.getsockname(), 10)
+        early.sendall(b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        assert early.recv(4096).startswith(b"HTTP/1.1 404")
+        early.sendall(b"x")  # and never the other eight bytes
+        assert b"HTTP" not in b"".join(iter(lambda: early.recv(4096), b""))
+        early.close()
         time.sleep(0.5)
         whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         answers = b"".join(iter(lambda: whole.recv(4096), b""))
@@ -178,6 +184,8 @@ def test_a_client_too_many_is_told_so_and_may_come_back(server):
     held[0].close()
     time.sleep(0.2)
     assert server.post(["play jazz"])[0] == 200
+    held[1].request("GET", "/metrics")
+    assert 'status="503"' in held[1].getresponse().read().decode()
     for connection in held:
         connection.close()
 
