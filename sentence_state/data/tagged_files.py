@@ -104,7 +104,7 @@ def note_of_spans(corpus: Corpus) -> list[str]:
         note = f"tags such as {meant[0]!r} are no spans: spans are written B-LOC, I-LOC (--tag-scheme to choose)"
         return [f"{corpus.path}: {note}"]
     if "O" in tags:
-        tag = min(tag for tag in tags - {"O"} if not TYPED.match(tag))
+        tag = min(tags - {"O"}, key=lambda tag: (bool(TYPED.match(tag)), tag))
         note = f"tags such as {tag!r} beside O, without B- or I-: each word is a span of its own, one with O is none"
         return [f"{corpus.path}: {note}; for spans of several words write B-{tag}, I-{tag}"]
     return []

@@ -80,9 +80,10 @@ def test_tags_beside_o_that_are_spans_of_one_word_are_said(tmp_path):
     assert not any(line.startswith(note) for line in read_tagged(path, tag_scheme="plain").description)
 
 
-def test_a_note_on_plain_tags_names_one_that_is_no_span(tmp_path):
-    notes = read_tagged(write(tmp_path, "a LOC|b O|c PER|d B-PER")).description
-    assert any("tags such as 'LOC' beside O" in note for note in notes)
+@pytest.mark.parametrize(("rows", "tag"), [("a LOC|b O|c PER|d B-PER", "LOC"), ("dog M-sg|the O|dogs M-pl", "M-pl")])
+def test_a_note_on_plain_tags_names_one_that_is_no_span_if_there_is_one(tmp_path, rows, tag):
+    notes = read_tagged(write(tmp_path, rows)).description
+    assert any(f"tags such as {tag!r} beside O" in note for note in notes)
 
 
 def test_the_scheme_of_train_can_be_imposed_on_dev(tmp_path):
