@@ -48,7 +48,7 @@ def read_delimited(
     """Rows of a CSV or TSV file; `names` are those a header may hold. Without a header the columns are 1, 2, 3."""
     limit = csv.field_size_limit(LARGEST_FIELD)
     if found := SEPARATOR.match(file.text):
-        file = file._replace(text=file.text[found.end() :], first_line=file.first_line + 1)
+        file = file._replace(text="\n" + file.text[found.end() :])  # all other lines keep their numbers
         delimiter = delimiter or found["delimiter"]
     try:
         delimiter = delimiter or sniff_delimiter(file, names)

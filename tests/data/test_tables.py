@@ -284,3 +284,14 @@ def test_what_the_json_module_writes_comes_back(tmp_path, written):
     path.write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in written))
     corpus = read_table(path, tokenizer=Tokenizer(whitespace=True), skip_empty=True)
     assert pairs(corpus) == [pair for pair in written if Tokenizer(whitespace=True).tokenize(pair[0])]
+
+
+def test_the_line_that_names_the_separator_for_excel_is_no_row(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_text("sep=;\ntext;label\ngood, film;pos\nbad;neg\n")
+    corpus = read_table(path)
+    assert [(example.text, example.label) for example in corpus.examples] == [("good, film", "pos"), ("bad", "neg")]
+    assert [example.lines for example in corpus.examples] == [(3,), (4,)]
+    path.write_text("sep=;\ntext;label\ngood;pos\nbad\n")
+    with pytest.raises(DataError, match=r"excel\.csv:4: expected 2 columns, got 1"):
+        read_table(path)
