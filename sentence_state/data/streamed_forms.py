@@ -10,6 +10,7 @@ from .columns import CONLLU_COLUMNS, Columns, known_tags, read_sentences, read_t
 from .delimited import (
     DELIMITERS,
     LARGEST_FIELD,
+    SEPARATOR,
     Quoting,
     Rows,
     check_widths,
@@ -83,6 +84,8 @@ def delimited_form(
     skip_empty: bool,
 ) -> Form:
     known = {name.lower() for name in (*TEXT_NAMES, *LABEL_NAMES, text_column or "", label_column or "") if name}
+    if SEPARATOR.match(sample.text):
+        raise sample.error("a line for Excel alone: delete it to stream the file", 1)
     delimiter = delimiter or sniff_delimiter(sample, known)
     try:
         rows, quoting = parse(sample, delimiter)

@@ -295,3 +295,5 @@ def test_the_line_that_names_the_separator_for_excel_is_no_row(tmp_path):
     path.write_text("sep=;\ntext;label\ngood;pos\nbad\n")
     with pytest.raises(DataError, match=r"excel\.csv:4: expected 2 columns, got 1"):
         read_table(path)
+    with pytest.raises(DataError, match=r"excel\.csv:1: a line for Excel alone: delete it to stream the file"):
+        table_form(path)
