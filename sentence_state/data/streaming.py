@@ -356,3 +356,5 @@ def refuse_what_cannot_be_streamed(path: Path, data: bytes) -> None:
     for signature, kind in {**SIGNATURES, GZIP: "a gzip file", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}.items():
         if data.startswith(signature):
             raise DataError.at(path, f"this is {kind}: a file that is streamed must be plain text, such as UTF-8", 1)
+    if b"\r" in data and b"\n" not in data:
+        raise DataError.at(path, "lines end with CR alone: a file that is streamed must have other line ends", 1)

@@ -197,6 +197,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
         ("a.csv", b"text,label\n" + b"a b,x\nc d,y\n" * 40 + b"a,b,c\n", r"a.csv:82: expected 2 columns, got 3"),
         ("a.jsonl", b'{"text": "a b", "label": "x"}\n' * 40 + b"\xff\n", r"a.jsonl:41: byte 0xff is not UTF-8"),
         ("a.jsonl", b'{"text": "a b", "label": "x"}\n' * 40 + b"\0\n", r"a.jsonl:41: a NUL byte"),
+        ("a.csv", b"text,label\rgood,pos\r", r"a.csv:1: lines end with CR alone: a file that is streamed must have"),
         ("a.jsonl", b"\x1f\x8b123", r"a.jsonl:1: this is a gzip file: a file that is streamed must be plain text"),
         ("a.jsonl", b"", r"a.jsonl:1: the file is empty"),
     ],
