@@ -60,9 +60,9 @@ def gensim_reader() -> Callable[[Path], Vectors] | None:
     return read
 
 
-def generate(path: Path, megabytes: int, seed: int = 0) -> Path:
+def generate(path: Path, megabytes: int) -> Path:
     """A file as GloVe's are: five or six digits a number."""
-    numbers = np.random.default_rng(seed)
+    numbers = np.random.default_rng(0)
     with open(path, "w") as file:
         written = 0
         while written < megabytes * 1e6:

@@ -81,7 +81,7 @@ class ColumnFlags:
     """Counted from 0; -1 is the last."""
     tag_column: Column = None
     """Counted in the same way, the last by default; xpos or upos in CoNLL-U."""
-    tag_scheme: Literal["auto", "iob1", "bio", "bioes", "bilou", "plain"] = "auto"
+    tag_scheme: Literal["auto", "iob1", "bio", "bioes", "bmes", "bilou", "plain"] = "auto"
     broken_tags: Literal["error", "repair"] = "error"
     """Tags that break their scheme: refuse them, or read them as conlleval does."""
 
@@ -222,7 +222,7 @@ class Predict:
     texts: Positional[Annotated[tuple[str, ...], arg(metavar="[TEXT ...]", help_behavior_hint="")]] = ()
     """Raw text: it is cut into words as in training."""
     input: File = None
-    """One text a line, or a .csv, .tsv, .jsonl, .conll or .conllu file."""
+    """A file like those of training; or a .csv, .tsv, .jsonl, .conll or .conllu file, or one text a line."""
     output: File = None
     """Where the answers go: a table if it ends in .csv or .tsv, else JSON lines."""
     json: Switch = False

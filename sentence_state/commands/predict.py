@@ -13,6 +13,7 @@ from typing import IO
 
 from ..data import DataError, Example
 from ..data.description import is_unicode
+from ..data.predictions import cut
 from ..models import Model
 from ..models.files import replacing
 from ..models.model import Prediction
@@ -52,15 +53,14 @@ def answer(flags: Predict, model: Model) -> Iterator[Answer]:
     """Texts with their predictions, in order."""
     typed = not flags.texts and not flags.input and sys.stdin.isatty()
     for chunk in chunks(read_examples(flags, model), 1 if typed else flags.batch_size * AT_ONCE):
-        texts = [example.text if example.offsets and example.text else example.words for example in chunk]
-        for example, prediction in zip(chunk, model.predict(texts, flags.batch_size), strict=True):
+        for example, prediction in zip(chunk, model.answer(chunk, flags.batch_size), strict=True):
             yield example.located()[0], prediction
 
 
 def read_examples(flags: Predict, model: Model) -> Iterator[Example]:
     if flags.texts:
         for number, text in enumerate(flags.texts, start=1):
-            example = as_example(model, text)
+            example = cut(text, model.tokenizer)
             if not example.words:
                 raise UsageError(f"text {number} has no words: {text!r}")
             if not is_unicode(text):  # bytes of the shell that Python could not read
@@ -80,7 +80,7 @@ def read_standard_input(model: Model) -> Iterator[Example]:
     answered = skipped = first = 0
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
-            example = as_example(model, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"))
+            example = cut(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), model.tokenizer)
         except UnicodeDecodeError as error:
             message = f"byte 0x{line[error.start]:02x} is not UTF-8; give other encodings as --input FILE --encoding"
             raise DataError.at("standard input", message, number) from None
@@ -99,12 +99,6 @@ def say(notes: Sequence[str]) -> None:
     """Beside the answers, which may go into a pipe."""
     for note in notes:
         make_console(stderr=True).print(note)
-
-
-def as_example(model: Model, text: str) -> Example:
-    tokens = model.tokenizer.tokenize(text)
-    offsets = [(token.start, token.end) for token in tokens]
-    return Example([token.text for token in tokens], text=text, offsets=offsets)
 
 
 def chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:

@@ -60,23 +60,22 @@ def collate(
     *,
     boundaries: bool = True,
     targets: bool = True,
-    multiple: int = 1,
 ) -> Batch:
     """One batch of all examples, in their order."""
     indexed = index_examples(examples, vocabularies, boundaries=boundaries, targets=targets)
-    return make_batch(indexed, np.arange(len(indexed)), multiple)
+    return make_batch(indexed, np.arange(len(indexed)))
 
 
-def make_batch(examples: IndexedExamples, positions: Ids, multiple: int = 1) -> Batch:
-    """The batch of the examples at `positions`, padded to a multiple of `multiple`."""
+def make_batch(examples: IndexedExamples, positions: Ids) -> Batch:
+    """The batch of the examples at `positions`."""
     import torch
 
     def pad(values: Ids, filling: int) -> Tensor:
-        return torch.from_numpy(examples.pad(values, positions, filling, multiple))
+        return torch.from_numpy(examples.pad(values, positions, filling))
 
     character_ids = None
     if examples.characters is not None and examples.spellings is not None:
-        spellings = examples.pad(examples.spellings, positions, -1, multiple)
+        spellings = examples.pad(examples.spellings, positions, -1)
         character_ids = torch.from_numpy(pad_characters(examples.characters, spellings))
     return Batch(
         word_ids=pad(examples.word_ids, PAD_ID),

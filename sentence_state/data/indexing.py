@@ -54,11 +54,11 @@ class IndexedExamples:
         lengths: Ids = self.starts[positions + 1] - self.starts[positions]
         return lengths
 
-    def pad(self, values: Ids, positions: Ids, filling: int, multiple: int = 1) -> Ids:
-        """(B, N): the values of the sentences at `positions`, padded to a multiple of `multiple`."""
+    def pad(self, values: Ids, positions: Ids, filling: int) -> Ids:
+        """(B, N): the values of the sentences at `positions`, padded to the longest."""
         starts, ends = self.starts[positions].tolist(), self.starts[positions + 1].tolist()
         longest = max(end - start for start, end in zip(starts, ends, strict=True))
-        padded = np.full((len(positions), -(-longest // multiple) * multiple), filling, np.int64)
+        padded = np.full((len(positions), longest), filling, np.int64)
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
             padded[row, : end - start] = values[start:end]
         return padded

@@ -39,15 +39,16 @@ def read_texts(texts: Sequence[str | Sequence[str]], tokenizer: Tokenizer) -> li
 
 
 def read_text(text: str | Sequence[str], row: int, tokenizer: Tokenizer) -> Example:
-    if isinstance(text, str):
-        tokens = tokenizer.tokenize(text)
-        words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
-        example = Example(words, text=text, offsets=offsets)
-    else:
-        example = Example(words_of(text, row))
+    example = cut(text, tokenizer) if isinstance(text, str) else Example(words_of(text, row))
     if not example.words:
         raise ValueError(f"text {row} has no words: {text!r}")
     return example
+
+
+def cut(text: str, tokenizer: Tokenizer) -> Example:
+    """A raw text and its words, of which there may be none."""
+    tokens = tokenizer.tokenize(text)
+    return Example([word for word, _, _ in tokens], text=text, offsets=[(start, end) for _, start, end in tokens])
 
 
 def words_of(words: Sequence[str], row: int) -> list[str]:

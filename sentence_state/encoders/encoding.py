@@ -20,7 +20,7 @@ class Encoding(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """The contract of all encoders. A subclass sets both sizes and implements `encode`."""
+    """The contract of all encoders. A subclass sets both sizes and implements `encode`, or `forward` itself."""
 
     input_size: int
     output_size: int

@@ -16,7 +16,7 @@ from ..data.example import Example
 from ..data.indexing import Vocabularies, index_examples
 from ..data.predictions import Prediction as Prediction
 from ..data.predictions import SpanPrediction as SpanPrediction
-from ..data.predictions import read_text, read_texts
+from ..data.predictions import read_texts
 from ..data.tag_schemes import detect_scheme
 from ..data.tokenizer import Tokenizer
 from ..data.vocabulary import Vocabulary
@@ -203,10 +203,6 @@ class Model(nn.Module):
                     yield batch.to(device)
         finally:
             self.train(training)
-
-    def example(self, text: str | Sequence[str], row: int = 0) -> Example:
-        """A raw text cut into words, or a list of words as it is; `row` names it where it has no words."""
-        return read_text(text, row, self.tokenizer)
 
     # ---- on disk --------------------------------------------------------------------------------
 

@@ -133,10 +133,9 @@ class CapturedSteps:
         step: Callable[[Batch], Tensor],
         parameters: Sequence[nn.Parameter],
         device: torch.device,
-        recorder: Recorder | None = None,
     ) -> None:
         self.step, self.parameters, self.device = step, parameters, device
-        self.recorder: Recorder | None = recorder or Recorder(device)  # None once a capture has failed
+        self.recorder: Recorder | None = Recorder(device)  # None once a capture has failed
         self.places: dict[Shape, StaticBatch] = {}
         self.graphs: dict[Shape, tuple[Callable[[], None], Tensor]] = {}
 

@@ -6,12 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentence_state.data.batching import Batches, collate
+from sentence_state.data.batching import Batches, collate, widen
 from sentence_state.data.case import CASES
 from sentence_state.data.errors import DataError
 from sentence_state.data.example import Example
 from sentence_state.data.indexing import LONGEST_WORD, Vocabularies, index_examples
-from sentence_state.data.vocabulary import Vocabulary
+from sentence_state.data.vocabulary import PAD_ID, Vocabulary
 
 EXAMPLES = [
     Example(["Ann", "met", "Bob"], "pos", ["B", "O", "B"]),
@@ -81,11 +81,14 @@ def test_case_is_a_feature():
     assert [CASES[i] for i in cases] == ["other", "Title", "lower", "other", "<pad>"]
 
 
-def test_lengths_can_be_rounded_up():
-    batch = collate(EXAMPLES, VOCABULARIES, multiple=8)
-    assert batch.word_ids.shape == batch.tag_ids.shape == (3, 8)
-    assert batch.character_ids.shape[:2] == (3, 8)
-    assert collate(EXAMPLES, VOCABULARIES, multiple=5).word_ids.shape == (3, 5)
+def test_a_batch_can_be_widened():
+    batch = collate(EXAMPLES, VOCABULARIES)
+    wide = widen(batch, 8, 9)
+    assert wide.word_ids.shape == wide.tag_ids.shape == wide.case_ids.shape == (3, 8)
+    assert wide.character_ids.shape == (3, 8, 9)
+    assert torch.equal(wide.word_ids[:, :5], batch.word_ids)
+    assert (wide.word_ids[:, 5:] == PAD_ID).all()
+    assert torch.equal(wide.lengths, batch.lengths)
 
 
 def test_a_batch_moves_to_a_device_as_a_whole():

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sentence_state.data.batching import collate
+from sentence_state.data.batching import collate, widen
 from sentence_state.data.example import Example
+from sentence_state.data.predictions import read_text
 from sentence_state.data.tag_schemes import breaks
 from sentence_state.data.tokenizer import Tokenizer
 from sentence_state.models import JointModel, ModelConfig, SequenceTagger, TextClassifier
@@ -93,9 +94,10 @@ def both_ways(p, q):
 def test_padding_changes_neither_loss_nor_gradients(cls, encoder):
     model = perturb(model_of(cls, encoder=encoder, characters="BiLSTM")).double()
     results = []
-    for multiple in (1, 40):
+    batch = collate(corpus(5), model.vocabularies)
+    for one in (batch, widen(batch, 40, 16)):
         model.zero_grad()
-        loss = model.loss(collate(corpus(5), model.vocabularies, multiple=multiple))
+        loss = model.loss(one)
         loss.backward()
         results.append([loss.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
     for plain, padded in zip(*results, strict=True):
@@ -239,7 +241,7 @@ def test_the_same_seed_builds_the_same_model_and_leaves_random_numbers_alone():
 
 def test_raw_text_is_cut_by_the_models_tokenizer():
     model = TextClassifier.from_examples(corpus(9), small(), tokenizer=Tokenizer(whitespace=True, contractions=False))
-    assert model.example("it's good,", 0).words == ["it's", "good,"]
+    assert read_text("it's good,", 0, model.tokenizer).words == ["it's", "good,"]
 
 
 def test_order_is_kept_whatever_the_lengths():

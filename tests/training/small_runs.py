@@ -1,5 +1,7 @@
 """Models that train in a moment."""
 
+import signal
+
 import torch
 
 from sentence_state.models import Model, TextClassifier
@@ -20,3 +22,16 @@ def train(cls=TextClassifier, config=QUICK, data=None, fields=None, **options):
 def assert_same_weights(a: Model, b: Model):
     for name, tensor in a.state_dict().items():
         assert torch.equal(tensor, b.state_dict()[name]), name
+
+
+def interrupted(tmp_path, at: int, number: int = signal.SIGINT, **options):
+    """A run that gets Ctrl-C, or another signal, at a batch."""
+    batches = 0
+
+    def progress(event):
+        nonlocal batches
+        batches += 1
+        if batches == at:
+            signal.raise_signal(number)
+
+    return train(out=tmp_path / "run", progress=progress, **options)

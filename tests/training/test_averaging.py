@@ -9,7 +9,7 @@ from sentence_state.training import TrainingConfig
 from sentence_state.training.averaging import WeightAverage
 
 from ..models.synthetic import corpus, small
-from .test_loop import QUICK, assert_same_weights, interrupted, train
+from .small_runs import QUICK, assert_same_weights, interrupted, train
 
 
 def test_the_average_equals_a_loop_over_scalars():

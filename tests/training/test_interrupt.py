@@ -11,20 +11,7 @@ import pytest
 from sentence_state.models import JointModel, Model, TextClassifier
 from sentence_state.training.interrupt import signals_request_stop
 
-from .small_runs import QUICK, assert_same_weights, train
-
-
-def interrupted(tmp_path, at: int, number: int = signal.SIGINT, **options):
-    """A run that gets Ctrl-C, or another signal, at a batch."""
-    batches = 0
-
-    def progress(event):
-        nonlocal batches
-        batches += 1
-        if batches == at:
-            signal.raise_signal(number)
-
-    return train(out=tmp_path / "run", progress=progress, **options)
+from .small_runs import QUICK, assert_same_weights, interrupted, train
 
 
 @pytest.mark.parametrize("at", [1, 3, 10, 17])

@@ -1,4 +1,4 @@
-"""The recurrence on a GPU: matrix products from cuBLAS, everything between them in one Triton kernel a step.
+"""The recurrence on a GPU: large matrix products from cuBLAS, and Triton kernels for small ones and all between them.
 
 `ops/README.md` derives the backward pass and gives the memory plan.
 """

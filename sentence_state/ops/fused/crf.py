@@ -108,7 +108,7 @@ def read_transition(transition: Tensor) -> tuple[Tensor, dict[str, Any]]:
         "word_stride": transition.stride(1),
         "ONE_MATRIX": transition.stride(1) == 0,
         "TILE": tile,
-        # One warp needs no barrier. From 32 labels on the exponentials take longer than that.
+        # One warp needs no barrier. From 17 labels on the exponentials take longer than that.
         "num_warps": 1 if tile < 32 else 4 if tile < 64 else 8,
     }
 

@@ -46,14 +46,14 @@ def forward(
 ) -> list[Tensor]:
     """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
     B, N, _ = x.shape
-    H, M, T, keep, K = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
+    H, M, T, keep, steps_kept = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     launches = Launches.like(("forward", x.shape, H, options), x.device, (x, *weights, lengths, drop_h, drop_g))
     packed, beside = pack(weights, x.dtype, launches), Beside(x.device)
     words = blank(x, lengths)(M if options.need_words else 0, H)
     g, c_g_last = (x.new_empty(B if options.need_sentence else 0, H) for _ in range(2))
     width = packed.words.shape[1] if options.keep_products else Hp
-    h_kept, c_kept = blank(x, lengths)(K * M, width), x.new_empty(K * M, Hp)
+    h_kept, c_kept = blank(x, lengths)(steps_kept * M, width), x.new_empty(steps_kept * M, Hp)
     products_kept = x.new_empty(options.kept_products * M, BLOCKS * Hp)
     c_g = x.new_empty(T + 1, B, Hp, dtype=torch.float32)
     gh = x.new_empty(T, B, 2 * Hp)
@@ -96,7 +96,10 @@ def forward(
     for group in groups(B, N, Hp, packed.words.shape[1], options):
         rows = slice(group.start * N, group.stop * N)
         b, m = group.stop - group.start, rows.stop - rows.start
-        h_steps, c_steps = (kept[K * rows.start : K * rows.stop].view(K, m, kept.shape[1]) for kept in (h_kept, c_kept))
+        h_steps, c_steps = (
+            kept[steps_kept * rows.start : steps_kept * rows.stop].view(steps_kept, m, kept.shape[1])
+            for kept in (h_kept, c_kept)
+        )
         spare = x.new_empty({0: 2, 1: 0, 2: 1}[keep], m, Hp)  # for cells that are not kept
         cells = [c_steps[t // keep] if keep and t % keep == 0 else spare[t % spare.shape[0]] for t in range(T - 1)]
         if kept := options.kept_products:
@@ -109,7 +112,7 @@ def forward(
         x_rows = x[group].flatten(0, 1)
         W = packed.words.t() if x_in_products else packed.W.t()
         xi_steps = list(h_steps.unbind()) if options.keep_products else [blank(x, lengths)(m, 3 * Hp)] * (T - 1)
-        if options.keep_products and K:
+        if options.keep_products and steps_kept:
             put_padded(x_rows, h_steps if x_in_products else h_steps[:1], 3 * Hp, launches, group.start)
             x_rows = xi_steps[0][:, 3 * Hp :]
         else:
