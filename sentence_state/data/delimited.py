@@ -90,6 +90,7 @@ def parse(file: TextFile, delimiter: str) -> tuple[list[Row], Quoting]:
 
 def split_rows(text: str, delimiter: str, quoting: Quoting) -> list[Row]:
     """Rows that hold anything, each with the line it starts on."""
+    text += "" if text.endswith("\n") else "\n"  # the csv module forgets a field behind an escaped line end otherwise
     reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, **quoting.options)
     rows, line = [], 1
     try:

@@ -260,7 +260,8 @@ def test_bad_input_is_refused_with_file_and_line(tmp_path, name, text, expected)
     assert message(write(tmp_path, text, name)).startswith(expected)
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1).filter(str.strip)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1)
+texts = texts.filter(Tokenizer(whitespace=True).tokenize)  # some characters cannot be seen
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -272,9 +273,7 @@ def test_what_the_csv_module_writes_comes_back(tmp_path, written, data):
         rows = csv.writer(file, delimiter=delimiter, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"])))
         rows.writerow(["text", "label"])
         rows.writerows(written)
-    corpus = read_table(path, delimiter=delimiter, tokenizer=Tokenizer(whitespace=True), skip_empty=True)
-    visible = [pair for pair in written if Tokenizer(whitespace=True).tokenize(pair[0])]
-    assert pairs(corpus) == visible
+    assert pairs(read_table(path, delimiter=delimiter, tokenizer=Tokenizer(whitespace=True))) == written
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
@@ -282,8 +281,7 @@ def test_what_the_csv_module_writes_comes_back(tmp_path, written, data):
 def test_what_the_json_module_writes_comes_back(tmp_path, written):
     path = tmp_path / "written.jsonl"
     path.write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in written))
-    corpus = read_table(path, tokenizer=Tokenizer(whitespace=True), skip_empty=True)
-    assert pairs(corpus) == [pair for pair in written if Tokenizer(whitespace=True).tokenize(pair[0])]
+    assert pairs(read_table(path, tokenizer=Tokenizer(whitespace=True))) == written
 
 
 def test_the_line_that_names_the_separator_for_excel_is_no_row(tmp_path):
