@@ -1,5 +1,6 @@
 """Words as a reader would cut them; offsets that always point at the word."""
 
+import time
 import unicodedata
 from itertools import pairwise
 
@@ -121,4 +122,13 @@ def test_offsets_give_back_every_word_and_lose_no_visible_character(text, tokeni
     "unit", ["a", "+-", "a.", "1,", "a'", "s'", "'s", ":(", "@", "http://", "😀\u200d", "เ", "กี้", "\u17d2", "\u00ada"]
 )
 def test_long_runs_take_linear_time(unit):
-    assert tokenize(unit * 20_000)
+    times = [(seconds([unit * 160_000]), seconds([unit * 2_500] * 64)) for _ in range(3)]
+    assert any(long < 16 * short for long, short in times)  # 1 where it is linear, 64 where it is quadratic
+
+
+def seconds(texts):
+    """Of the processor, not of what else this machine does; all words are kept, so that both need as much memory."""
+    started = time.process_time()
+    words = [tokenize(text) for text in texts]
+    assert all(words)
+    return time.process_time() - started
