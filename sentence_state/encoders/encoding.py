@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.utils import _pytree
 
 from ..ops.equations import length_mask
 
@@ -17,6 +18,10 @@ class Encoding(NamedTuple):
 
     words: Tensor  # (B, N, H), or (N, H) for an unbatched input
     sentence: Tensor  # (B, H), or (H,)
+
+
+if hasattr(_pytree, "_register_namedtuple"):  # so that torch.export.save knows it
+    _pytree._register_namedtuple(Encoding, serialized_type_name="sentence_state.Encoding")
 
 
 class Encoder(nn.Module):
@@ -94,7 +99,7 @@ def check_mask(mask: Tensor, x: Tensor) -> None:
 def mask_lengths(mask: Tensor) -> Tensor:
     """(B,) lengths of a boolean mask whose words come before its padding."""
     lengths = mask.sum(dim=1)
-    if not (torch.compiler.is_compiling() or mask.is_meta):
+    if not (torch.compiler.is_compiling() or mask.is_meta or is_mapped(mask)):
         broken = (mask != length_mask(lengths, mask.shape[1])).any(dim=1)
         if broken.any():
             row = int(broken.nonzero()[0])
@@ -104,18 +109,16 @@ def mask_lengths(mask: Tensor) -> Tensor:
 
 def check_lengths(lengths: Tensor, x: Tensor) -> bool:
     """One length for each sentence, each between 1 and N. Returns True where all are known to be N: nothing is padded.
-    Values are not read where there are none, nor while a graph is traced or captured."""
+    Values are not read where there are none, nor while a graph is traced or captured or vmap goes over them; a captured
+    copy from the CPU would be made again from memory that is somebody else's by then."""
     if lengths.shape != x.shape[:1]:
         raise ValueError(
             f"lengths must have shape ({x.shape[0]},), one for each sentence of x, got {tuple(lengths.shape)}"
         )
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
-    if (
-        lengths.is_meta
-        or torch.compiler.is_compiling()
-        or (lengths.is_cuda and torch.cuda.is_current_stream_capturing())
-    ):
+    captured = x.is_cuda and torch.cuda.is_current_stream_capturing()
+    if lengths.is_meta or torch.compiler.is_compiling() or is_mapped(lengths) or (captured and lengths.is_cuda):
         return False
     values = lengths.tolist()
     for row, length in enumerate(values):
@@ -123,7 +126,18 @@ def check_lengths(lengths: Tensor, x: Tensor) -> bool:
             raise ValueError(f"sequence {row} has length {length}; every sequence needs at least one word")
         if length > x.shape[1]:
             raise ValueError(f"sequence {row} has length {length}, x has only {x.shape[1]} positions")
+    if captured and min(values) < x.shape[1]:
+        raise RuntimeError(f"while a CUDA graph is captured lengths must be on {x.device}, got {lengths.device}")
     return all(length == x.shape[1] for length in values)
+
+
+def is_mapped(tensor: Tensor) -> bool:
+    """Whether vmap goes over it, below other transformations too."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return True
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return False
 
 
 def check_size(name: str, value: int, least: int = 1) -> None:

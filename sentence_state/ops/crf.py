@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .recurrence import has_kernels
+from .recurrence import MOST_NUMBERS, has_kernels
 
 MOST_FUSED_LABELS = 128  # K^2 potentials and the next K^2 must fit into the registers of one program
 FORBIDDEN = -1e30  # stands for -inf in a softmax: where all are forbidden, not NaN
@@ -29,9 +29,11 @@ class Chain(NamedTuple):
 
 
 def can_fuse(emission: Tensor) -> bool:
-    """Whether the kernels of ops/fused/crf.py take it: a CUDA tensor of 32 bits, not too many labels, on a card
-    that Triton compiles for."""
-    fits = emission.dtype == torch.float32 and 0 < emission.shape[2] <= MOST_FUSED_LABELS and len(emission) > 0
+    """Whether the kernels of ops/fused/crf.py take it: a CUDA tensor of 32 bits, not too many labels, pairs of a
+    sentence that 32 bits count, on a card that Triton compiles for."""
+    B, N, K = emission.shape
+    countable = N * K * K + 1024 < MOST_NUMBERS  # a program fills so many at once, and stops behind the last
+    fits = emission.dtype == torch.float32 and 0 < K <= MOST_FUSED_LABELS and B > 0 and countable
     return fits and has_kernels(emission)
 
 
@@ -177,6 +179,13 @@ def _backward(ctx: Any, weight: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _log_partition.register_autograd(_backward, setup_context=_save)
+
+
+def _refuse(ctx: Any, *gradients: Tensor | None) -> None:
+    raise RuntimeError("the log-partition of a CRF has no second derivative")
+
+
+_expected_counts.register_autograd(_refuse)
 
 
 @torch.library.custom_op(

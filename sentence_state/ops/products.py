@@ -46,6 +46,7 @@ def linear(x: Tensor, W: Tensor | Int8Matrix, b: Tensor | None = None) -> Tensor
     if not (takes(x) and takes(W)):
         return F.linear(x, W, b)
     rows = x.reshape(-1, x.shape[-1])
+    W = W if W.is_contiguous() or W.t().is_contiguous() else W.contiguous()  # oneDNN takes no rows that overlap
     product = Product.apply if torch.is_grad_enabled() or is_dual(x) or is_dual(W) else Product.forward
     y: Tensor = product(rows, W, b)
     return y.view(*x.shape[:-1], len(W))

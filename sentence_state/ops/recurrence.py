@@ -26,6 +26,8 @@ from .products import is_transformed, linear
 
 MEMORY = ("auto", "low", "normal", "high")
 BACKENDS = ("auto", "reference", "triton")
+MOST_NUMBERS = 2**31  # of one sentence in a buffer of the kernels, which count with 32 bits
+WIDEST = 2**16  # numbers of a state or a word that one program of theirs can hold
 TRITON_IS_INSTALLED = importlib.util.find_spec("triton") is not None
 
 # Sentences never meet, so a CPU takes them in groups of about this many words: the gates of a group stay in its cache.
@@ -83,17 +85,28 @@ def has_kernels(tensor: Tensor) -> bool:
     return bool(generation(tensor.device.index) >= AMPERE)
 
 
+def can_count(N: int, H: int, D: int) -> bool:
+    """Whether the kernels can count the numbers of a sentence and of the weights, and one program hold a state."""
+    row = max(8 * (H + 15), 3 * (H + 15) + D + 15)
+    weights = 8 * (H + 15) * (3 * (H + 15) + D + 15)
+    return max(N * row, weights) <= MOST_NUMBERS and max(H, D) <= WIDEST
+
+
 def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
     """Whether the fused kernels take it: window 1, one sentence node, a CUDA tensor of at most 32 bits, on a card that
-    Triton compiles for; nothing that is empty or transformed by torch.func, and no derivatives forwards."""
+    Triton compiles for, sentences that they can count; nothing that is empty or transformed by torch.func, and no
+    derivatives forwards."""
     transformed = is_transformed() or forward_ad._current_level >= 0
     if backend == "reference" or (backend == "auto" and (not x.is_cuda or transformed)) or x.shape[0] == 0:
         return False
     H = len(weights.h_0)
     shape_fits = weights.W.shape == (7 * H, 3 * H) and len(weights.sentence_U_f) == H
     type_fits = x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+    _, N, D = x.shape
+    # a length that is traced would be bounded by the question; the operator asks again when it runs
+    size_fits = can_count(1 if torch.compiler.is_compiling() else N, H, D)
     if backend == "auto":
-        return shape_fits and type_fits and has_kernels(x)
+        return shape_fits and type_fits and size_fits and has_kernels(x)
     if not x.is_cuda and "TRITON_INTERPRET" not in os.environ:
         raise RuntimeError(f'backend="triton" needs a CUDA tensor, got {x.device.type}; use backend="auto"')
     if not TRITON_IS_INSTALLED:
@@ -102,6 +115,8 @@ def can_fuse(x: Tensor, weights: Weights, backend: str) -> bool:
         raise RuntimeError('backend="triton" has kernels for NVIDIA\'s cards since Ampere; use backend="auto"')
     if not shape_fits:
         raise RuntimeError('backend="triton" has kernels for window=1 and sentence_nodes=1; use backend="auto"')
+    if not size_fits:
+        raise RuntimeError(f'backend="triton" cannot count {N} words of {max(H, D)} numbers; use backend="auto"')
     if transformed:
         raise RuntimeError('backend="triton" cannot be transformed by torch.func; use backend="auto"')
     if not type_fits:
@@ -168,7 +183,8 @@ def step(
         else:
             xi, W = neighbours(state.h, window), weights.W
         from_words = word_gates(xi, W, x_term, state.g, weights.V, kind)
-        sources = [*neighbours(state.c, window).unbind(dim=2), *state.c_g[:, None].unbind(dim=2)]
+        of_nodes = state.c_g[:, None].unbind(dim=2) if k else ()  # torch.export cannot load what unbinds nothing
+        sources = [*neighbours(state.c, window).unbind(dim=2), *of_nodes]
         h, c = (zero_padding(tensor, mask) for tensor in word_update(from_words, sources))
     if k and need_sentence:
         f_term = linear(weights.h_0 if first else state.h, weights.sentence_U_f).unflatten(-1, (k, H))

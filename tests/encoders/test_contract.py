@@ -2,18 +2,21 @@
 
 import copy
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from sentence_state.encoders import ENCODERS
+from sentence_state.encoders import CNN, ENCODERS, Transformer
+from sentence_state.encoders.encoding import check_lengths
 
 D, H, LENGTHS = 5, 8, [7, 1, 4, 2]
 
 CASES = {
     **ENCODERS,
     "LSTM, coupled": partial(ENCODERS["LSTM"], cell="coupled"),
+    "2 stacked LSTM": partial(ENCODERS["LSTM"], num_layers=2),
     "BiLSTM, coupled": partial(ENCODERS["BiLSTM"], cell="coupled"),
     "2 stacked BiLSTM, coupled": partial(ENCODERS["2 stacked BiLSTM"], cell="coupled"),
     "S-LSTM, sharp": partial(ENCODERS["S-LSTM"], gates="sharp"),
@@ -70,7 +73,8 @@ def test_lengths_mask_and_packed_input_agree(encoder, batch):
     expected = encoder(x, lengths)
     packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
     mask = torch.arange(x.shape[1]) < lengths[:, None]
-    for other in (encoder(packed), encoder(x, mask=mask), encoder(x, mask=mask.numpy()), encoder(x, LENGTHS)):
+    by_mask, by_array = encoder(x, mask=mask), encoder(x, mask=mask.numpy())
+    for other in (encoder(packed), by_mask, by_array, encoder(x, LENGTHS), encoder(x, lengths.int())):
         assert_same(other.words, expected.words)
         assert_same(other.sentence, expected.sentence)
 
@@ -149,6 +153,19 @@ def test_no_sentences_give_no_vectors(encoder):
         (words.sum() + sentence.sum()).backward()
 
 
+@pytest.mark.parametrize("encoder_class", [CNN, Transformer])  # that of others stands in their own files
+def test_exports_and_compiles_with_any_batch_and_length(encoder_class, batch):
+    encoder, x, lengths = encoder_class(D, H, num_layers=2).double().eval(), batch[0].double(), batch[1]
+    sentences, words = torch.export.Dim("sentences", max=64), torch.export.Dim("words", max=512)
+    shapes = {"x": {0: sentences, 1: words}, "lengths": {0: sentences}}
+    program = torch.export.export(encoder, (x, lengths), dynamic_shapes=shapes, strict=False).module()
+    compiled = torch.compile(encoder, dynamic=True, fullgraph=True, backend="aot_eager")
+    x, lengths = torch.randn(3, 9, D, dtype=torch.float64), lengths[1:]
+    for run in (program, compiled):
+        for ours, theirs in zip(run(x, lengths), encoder(x, lengths), strict=True):
+            assert_same(ours, theirs, atol=1e-12)  # float64
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_meta_device_gives_shapes_and_memory_from_it_is_filled_by_reset_parameters(name):
     encoder = CASES[name](D, H, device="meta")
@@ -211,3 +228,14 @@ def test_lengths_beside_a_packed_sequence_are_refused(encoder, batch):
     packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
     with pytest.raises(ValueError, match="a PackedSequence carries its own lengths"):
         encoder(packed, lengths)
+
+
+def test_lengths_on_the_cpu_are_refused_while_a_graph_is_captured(monkeypatch):
+    """Older versions of PyTorch would copy them again at every replay, from memory that is somebody else's by then."""
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    x = SimpleNamespace(shape=(2, 3, D), is_cuda=True, device=torch.device("cuda", 0))
+    with pytest.raises(RuntimeError, match="while a CUDA graph is captured lengths must be on cuda:0, got cpu"):
+        check_lengths(torch.tensor([3, 1]), x)
+    with pytest.raises(ValueError, match="sequence 1 has length 4, x has only 3 positions"):
+        check_lengths(torch.tensor([3, 4]), x)
+    assert check_lengths(torch.tensor([3, 3]), x), "nothing is padded, so nothing is copied"

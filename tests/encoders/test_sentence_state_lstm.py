@@ -120,6 +120,16 @@ def test_the_trace_holds_every_state_and_gates_that_sum_to_one(gates, nodes):
     assert not trace.sentence_word_gates[:, 1, 1:].any()  # padding gives nothing
 
 
+def test_a_trace_takes_a_mask_for_lengths_and_a_number_of_steps():
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(num_steps=4)
+    x, lengths = torch.randn(3, 4, 3, dtype=torch.float64), torch.tensor(LENGTHS)
+    by_mask = encoder.trace(x, mask=torch.arange(4) < lengths[:, None], num_steps=2)
+    for found, expected in zip(by_mask, encoder.trace(x, lengths), strict=True):
+        steps = 3 if len(expected) == 5 else 2  # states have the initial one too
+        assert torch.equal(found, expected[:steps])
+
+
 def test_the_papers_gates_stay_within_the_range_that_a_squashed_softmax_allows():
     torch.manual_seed(0)
     trace = encoder_with_random_weights(hidden_size=8, scale=5.0).trace(torch.randn(2, 6, 3, dtype=torch.float64))

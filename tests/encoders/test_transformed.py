@@ -56,6 +56,19 @@ def test_it_exports_with_dynamic_batch_and_length_and_agrees(options):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", [{}, {"sentence_nodes": 0}])
+def test_an_exported_encoder_is_the_same_from_a_file(options):
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(8, 8, num_steps=3, **options).eval()
+    x, lengths, file = torch.randn(3, 5, 8), torch.tensor([5, 2, 1]), io.BytesIO()
+    torch.export.save(torch.export.export(encoder, (x, lengths)), file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()(x, lengths)
+    assert type(loaded) is type(encoder(x, lengths))
+    for ours, theirs in zip(loaded, encoder(x, lengths), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_bfloat16_autocast_stays_near_float32(device):
     torch.manual_seed(0)
@@ -82,6 +95,12 @@ def test_vmap_over_sentences_and_over_models_equals_one_after_another(options):
         found = torch.vmap(partial(models[0], lengths=length))(x)
         for ours, theirs in zip(found, models[0](x, [length] * 4), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)  # float32
+    lengths = torch.tensor([5, 1, 2, 4])
+    for ours, theirs in zip(torch.vmap(models[0])(x, lengths), models[0](x, lengths), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)  # float32
+    mask = torch.arange(5) < lengths[:, None]
+    masked = torch.vmap(lambda sentence, mask: models[0](sentence, mask=mask).sentence)(x, mask)
+    torch.testing.assert_close(masked, models[0](x, lengths).sentence, rtol=0, atol=1e-5)  # float32
     parameters, _ = torch.func.stack_module_state(models)
     words = torch.vmap(lambda parameters: torch.func.functional_call(models[0], parameters, (x,)).words)(parameters)
     for ours, model in zip(words, models, strict=True):
@@ -106,6 +125,24 @@ def test_gradients_of_each_sentence_by_torch_func_equal_those_of_backward(option
     found = gradients(parameters, x)
     for row, sentence in enumerate(x):
         expected = torch.autograd.grad(loss(parameters, sentence), list(parameters.values()))
+        for name, gradient in zip(parameters, expected, strict=True):
+            torch.testing.assert_close(found[name][row], gradient, rtol=1e-4, atol=1e-5)  # float32
+
+
+@pytest.mark.parametrize("by", ["lengths", "mask"])
+def test_gradients_of_each_sentence_with_its_own_length_equal_those_of_backward(by):
+    torch.manual_seed(0)
+    encoder = encoder_with_random_weights(dtype=torch.float32, num_steps=3)
+    x, lengths = torch.randn(4, 5, 3), torch.tensor([5, 1, 2, 4])
+    given = lengths if by == "lengths" else torch.arange(5) < lengths[:, None]
+
+    def loss(parameters, sentence, one):
+        return torch.func.functional_call(encoder, parameters, (sentence,), {by: one}).sentence.square().sum()
+
+    parameters = dict(encoder.named_parameters())
+    found = torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, x, given)
+    for row in range(len(x)):
+        expected = torch.autograd.grad(loss(parameters, x[row], given[row]), list(parameters.values()))
         for name, gradient in zip(parameters, expected, strict=True):
             torch.testing.assert_close(found[name][row], gradient, rtol=1e-4, atol=1e-5)  # float32
 

@@ -233,3 +233,20 @@ def test_a_captured_layer_equals_the_eager_one_on_a_card(transitions, monkeypatc
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         assert_near(gradient, expected_gradient)
     assert torch.equal(layer.decode(words, lengths)[0], precise.decode(words.double(), lengths)[0])
+
+
+def test_a_length_of_zero_that_nobody_looked_at_leaves_the_sentence_before_as_it_is():
+    """Compiled code reads no lengths."""
+    from sentence_state.ops.fused import crf as fused
+
+    chain, lengths = random_chain("edge", 3, lengths=(4, 1))
+    chain = as_float32(chain)
+    weight = torch.tensor([1.0, 5.0], device=DEVICE)
+    results = []
+    for other in (lengths, lengths * torch.tensor([1, 0], device=DEVICE)):
+        _, alphas = fused.log_partition(*chain, other)
+        labels, pairs, _ = fused.expected_counts(chain.transition, chain.end, other, alphas, weight)
+        tags, _ = fused.viterbi(*chain, other)
+        results.append((labels[0], pairs[0], tags[0], fused.marginals(*chain, other, pairs=True)[0][0]))
+    for found, expected in zip(*results, strict=True):
+        assert torch.equal(found, expected)

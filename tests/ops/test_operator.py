@@ -20,8 +20,10 @@ def test_compilers_see_one_operator_at_any_size():
     torch.manual_seed(0)
     encoder = SentenceStateLSTM(5, 6, num_steps=3, device=DEVICE, backend="triton")
     x, lengths = torch.randn(3, 4, 5, device=DEVICE), torch.tensor([4, 1, 2], device=DEVICE)
-    sizes = {0: torch.export.Dim("batch", max=2**20), 1: torch.export.Dim("length", max=2**20)}
-    program = torch.export.export(encoder, (x, lengths), dynamic_shapes={"x": sizes, "lengths": {0: sizes[0]}})
+    sizes = {0: torch.export.Dim("batch", max=2**20), 1: torch.export.Dim("length")}
+    large = SentenceStateLSTM(300, 300, device=DEVICE, backend="triton")
+    for one, inputs in ((large, torch.zeros(3, 4, 300, device=DEVICE)), (encoder, x)):
+        program = torch.export.export(one, (inputs, lengths), dynamic_shapes={"x": sizes, "lengths": {0: sizes[0]}})
     graphs = [module.graph for module in program.graph_module.modules() if hasattr(module, "graph")]
     names = [str(node.target) for graph in graphs for node in graph.nodes]
     assert names.count("sentence_state.recurrence.default") == 1
@@ -37,6 +39,23 @@ def test_compilers_see_one_operator_at_any_size():
     wanted = torch.autograd.grad(expected.sentence.sum(), parameters)
     found = torch.autograd.grad(compiled(x, lengths).sentence.sum(), parameters)
     torch.testing.assert_close(found, wanted)
+
+
+def test_a_program_that_was_exported_without_gradients_has_them_where_they_are_asked_for():
+    torch.manual_seed(0)
+    encoder = SentenceStateLSTM(5, 6, num_steps=3, device=DEVICE, backend="triton")
+    x, lengths = torch.randn(3, 4, 5, device=DEVICE), torch.tensor([4, 1, 2], device=DEVICE)
+    with torch.no_grad():
+        program = torch.export.export(encoder, (x, lengths)).module()
+    x.requires_grad_()
+    for leaves in ([x], [encoder.W]):
+        (expected,) = torch.autograd.grad(encoder(x, lengths).sentence.sum(), leaves)
+        parameters = dict(program.named_parameters())
+        of_program = [parameters["W"] if leaf is encoder.W else leaf for leaf in leaves]
+        (found,) = torch.autograd.grad(program(x, lengths).sentence.sum(), of_program)
+        torch.testing.assert_close(found, expected)
+    with torch.no_grad():
+        assert not program(x, lengths).sentence.requires_grad
 
 
 def test_a_second_derivative_is_refused_not_wrong():
@@ -133,6 +152,18 @@ def test_cards_get_the_kernels_that_run_on_them(monkeypatch, capability, hip, fu
     if not fused:
         with pytest.raises(RuntimeError, match=r"NVIDIA's cards since Ampere; use backend=.auto"):
             can_fuse(x, weights, "triton")
+
+
+def test_a_sentence_that_the_kernels_cannot_count_is_for_the_reference(monkeypatch):
+    monkeypatch.setattr(card, "GENERATIONS", {1: card.HOPPER})
+    weights = random_case(1, 1, 5, 4, 1, "paper", False, False)[2]
+    most = 2**31 // (8 * (4 + 15))
+    for N, D, fused in [(most, 5, True), (most + 1, 5, False), (24, 2**16, True), (24, 2**16 + 1, False)]:
+        x = OnCard(shape=(2, N, D))
+        assert can_fuse(x, weights, "auto") == fused
+        if not fused:
+            with pytest.raises(RuntimeError, match=f"cannot count {N} words of {D} numbers; use backend=.auto"):
+                can_fuse(x, weights, "triton")
 
 
 def test_asking_for_it_where_it_cannot_run_says_why(monkeypatch):

@@ -1,9 +1,12 @@
 """linear equals F.linear with all its derivatives, whichever library multiplies."""
 
+import copy
+
 import pytest
 import torch
 from torch.nn import functional as F
 
+from sentence_state import SentenceStateLSTM
 from sentence_state.ops import products
 from sentence_state.ops.products import linear
 
@@ -83,6 +86,22 @@ def test_without_onednn(monkeypatch):
     inputs = operands(2, 3)
     monkeypatch.setattr(products, "ONEDNN", False)
     close(linear(*inputs), F.linear(*inputs), rtol=0, atol=0)
+
+
+def test_rows_that_overlap():
+    """So the gradient of neighbours lies in memory, when it is differentiated again."""
+    torch.manual_seed(0)
+    rows, other = torch.randn(60).as_strided((5, 24), (8, 1)).requires_grad_(), torch.randn(24, 7)
+    close(linear(other.t(), rows), F.linear(other.t(), rows))
+    close(linear(rows, other.t()), F.linear(rows, other.t()))
+    encoder, x = SentenceStateLSTM(6, 8, num_steps=3), torch.randn(1, 5, 6, requires_grad=True)
+    gradients = []
+    for module in (encoder, copy.deepcopy(encoder).double()):
+        given = x.to(module.W.dtype)
+        (first,) = torch.autograd.grad(module(given).sentence.sum(), given, create_graph=True)
+        gradients.append(torch.autograd.grad(first.square().sum(), list(module.parameters()), allow_unused=True))
+    for ours, precise in zip(*gradients, strict=True):
+        close(ours, precise if precise is None else precise.float(), rtol=1e-4, atol=1e-5)
 
 
 def test_weights_that_are_views():

@@ -36,6 +36,15 @@ def test_answers_are_the_models_own(cls, options):
 
 
 @needs_scan
+@pytest.mark.parametrize("options", [{"boundaries": False}, {"sentence_nodes": 0}])
+def test_models_that_leave_something_out_answer_texts_of_one_word_too(options, tmp_path):
+    model = make(TextClassifier, **options)
+    export_torch(model, tmp_path / "torch", EXAMPLES[:5])
+    found = wrap(model, ProgramSession(torch.export.load(tmp_path / "torch" / "model.pt2").module()))
+    assert_same_answers(model.predict(["Mary", "New York"]), found.predict(["Mary", "New York"], 1), 2e-6)
+
+
+@needs_scan
 def test_it_runs_where_this_package_is_not_installed(tmp_path):
     model = make(SequenceTagger)
     export_torch(model, tmp_path / "torch", corpus(3))

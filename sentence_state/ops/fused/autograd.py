@@ -163,9 +163,14 @@ class NotTwice(torch.autograd.Function):
 
 def recurrence_autograd(keys: Any, x: Tensor, *arguments: Any) -> list[Tensor]:
     below = keys & torch._C._after_autograd_keyset
-    differentiable = torch.is_grad_enabled() and parted(arguments)[2].keep
-    run = Differentiable.apply if differentiable else recurrence_op.redispatch
-    return list(run(below, x, *arguments))
+    if not torch.is_grad_enabled():
+        return list(recurrence_op.redispatch(below, x, *arguments))
+    weights, _, options = parted(arguments)
+    if options.keep:
+        return list(Differentiable.apply(below, x, *arguments))
+    if any(tensor.requires_grad for tensor in (x, *weights)):  # a program that was traced without gradients
+        return list(Differentiable.apply(below, x, *arguments[:-2], *KEEP["normal"])[:3])
+    return list(recurrence_op.redispatch(below, x, *arguments))
 
 
 # Not by torch.library.custom_op: its own Python, for an operator with so many arguments, took a tenth of the time that

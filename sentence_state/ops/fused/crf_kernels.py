@@ -32,6 +32,12 @@ def finite(most):
 
 
 @triton.jit
+def length_of(lengths, b, N):
+    """Of a sentence. Compiled code does not look at lengths: with one of 0 it would write over the sentence before."""
+    return tl.minimum(tl.maximum(tl.load(lengths + b).to(tl.int32), 1), N)
+
+
+@triton.jit
 def fill(rows, first, last, width, value, BLOCK: tl.constexpr):
     """The rows `first` .. `last` - 1 of a matrix of `width` columns."""
     for start in range(first * width, last * width, BLOCK):
@@ -145,7 +151,7 @@ def log_partition_kernel(
     TILE: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
-    n = tl.load(lengths + b).to(tl.int32)
+    n = length_of(lengths, b, N)
     emission, alphas, transition = emission + b * N * K, alphas + b * N * K, transition + b * sentence_stride
     found = sum_forward(emission, transition, end, alphas, n, N, K, word_stride, ONE_MATRIX, TILE)
     tl.store(total + b, found.to(tl.float32))
@@ -170,7 +176,7 @@ def expected_counts_kernel(
     TILE: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
-    n = tl.load(lengths + b).to(tl.int32)
+    n = length_of(lengths, b, N)
     sum_backward(
         transition + b * sentence_stride,
         end,
@@ -208,7 +214,7 @@ def marginals_kernel(
     TILE: tl.constexpr,
 ):
     b = tl.program_id(0).to(tl.int64)
-    n = tl.load(lengths + b).to(tl.int32)
+    n = length_of(lengths, b, N)
     alphas, transition = alphas + b * N * K, transition + b * sentence_stride
     sum_forward(emission + b * N * K, transition, end, alphas, n, N, K, word_stride, ONE_MATRIX, TILE)
     tl.debug_barrier()  # other threads of this program read what these wrote
@@ -255,7 +261,7 @@ def shared_pairs_kernel(
     counts = tl.zeros([TILE, COLUMNS], tl.float32)
     for b in range(group * GROUP, min(B, (group + 1) * GROUP)):
         there = (i > 0) & (i < tl.load(lengths + b))
-        row = (b * N + i) * K
+        row = (b * N + i).to(tl.int64) * K
         alpha = tl.load(alphas + row - K + label, mask=(label < K) & there, other=float("-inf"))
         share = tl.load(labels + row + columns, mask=(columns < K) & there, other=0.0)
         scores, total = pair_shares(alpha, tile, label, columns, K)
@@ -281,7 +287,7 @@ def viterbi_kernel(
 ):
     """The same sums in the same order as the reference, so that ties fall the same way: to the first label."""
     b = tl.program_id(0).to(tl.int64)
-    n = tl.load(lengths + b).to(tl.int32)
+    n = length_of(lengths, b, N)
     emission, pointers, tags = emission + b * N * K, pointers + b * N * K, tags + b * N
     transition += b * sentence_stride
     label = tl.arange(0, TILE)

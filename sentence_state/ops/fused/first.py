@@ -28,7 +28,7 @@ def begin(
     COLUMNS: tl.constexpr,
 ):
     """A program for every ROWS of W and one for every sentence, together."""
-    program = tl.program_id(0)
+    program = tl.program_id(0).to(tl.int64)
     units = tl.arange(0, COLUMNS)
     unit_in = units < Hp
     h = tl.load(h_0 + units, mask=unit_in, other=0.0)
@@ -75,7 +75,7 @@ def begin_gradient(
         there = (b < B)[:, None]
         n = tl.full([SENTENCES], 0, tl.int64) + N
         if RAGGED:
-            n = tl.load(lengths + b, mask=b < B, other=1).to(tl.int64)
+            n = tl.maximum(tl.load(lengths + b, mask=b < B, other=1).to(tl.int64), 1)
         word = dP + (b.to(tl.int64) * N)[:, None] * (8 * Hp) + rows[None, :]
         own += tl.sum(tl.load(dQ + b[:, None] * 10 * Hp + in_node, mask=there, other=0.0).to(tl.float32), axis=0)
         at_start += tl.sum(tl.load(word, mask=there, other=0.0).to(tl.float32), axis=0)

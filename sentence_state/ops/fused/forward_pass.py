@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..equations import Weights
+from ..recurrence import can_count
 from ..streams import Beside
 from .few_words import Node, multiply_words
 from .first import start
@@ -45,7 +46,9 @@ def forward(
     options: Options,
 ) -> list[Tensor]:
     """h (B, N, H), g (B, H), c_g (B, H), each with no rows where it is not needed, then `Saved` if anything is kept."""
-    B, N, _ = x.shape
+    B, N, D = x.shape
+    if not can_count(N, len(weights.h_0), D):  # in compiled code; elsewhere nobody comes here
+        raise RuntimeError(f"the kernels cannot count {N} words of {max(D, len(weights.h_0))} numbers")
     H, M, T, keep, steps_kept = weights.h_0.shape[0], B * N, options.num_steps, options.keep, options.kept_steps
     Hp = padded(H)
     launches = Launches.like(("forward", x.shape, H, options), x.device, (x, *weights, lengths, drop_h, drop_g))

@@ -140,11 +140,11 @@ class Launches(dict[object, Launch]):
 
 
 def kind_of(argument: Tensor | int) -> object:
-    """All that Triton compiles a kernel for: where and of what type memory is, and that it begins at a multiple of 16
-    bytes; that a number is one, such a multiple, or more than 32 bits hold."""
+    """All that Triton compiles a kernel for: where and of what type memory is, and where between multiples of 16 bytes
+    it and so each part of it begins; that a number is one, such a multiple, or more than 32 bits hold."""
     if isinstance(argument, int):
         return argument == 1, argument % 16 == 0, argument >= 2**31
-    return argument.device, argument.dtype, argument.data_ptr() % 16 == 0
+    return argument.device, argument.dtype, argument.data_ptr() % 16
 
 
 def power_of_2(least: int) -> int:

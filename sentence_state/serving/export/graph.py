@@ -27,9 +27,6 @@ class Value:
     def __add__(self, other: Operand) -> Value:
         return self.graph("Add", self, other)
 
-    def __radd__(self, other: Operand) -> Value:
-        return self.graph("Add", other, self)
-
     def __sub__(self, other: Operand) -> Value:
         return self.graph("Sub", self, other)
 
@@ -106,8 +103,8 @@ class Graph:
         sizes = list(sizes)
         return [x] if len(sizes) == 1 else self.several("Split", len(sizes), x, np.array(sizes), axis=axis)
 
-    def sum(self, x: Value, axis: int, keepdims: bool = False) -> Value:
-        return self("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))
+    def sum(self, x: Value, axis: int) -> Value:
+        return self("ReduceSum", x, np.array([axis]), keepdims=0)
 
     def size(self, x: Value, axis: int) -> Value:
         """(1,): the length of a dimension."""
@@ -127,10 +124,9 @@ class Graph:
         states: Sequence[Value],
         inputs: Sequence[Value],
         kinds: Sequence[str],
-        axis: int = 1,
         reverse: bool = False,
     ) -> tuple[list[Value], list[Value]]:
-        """step(graph, states, a slice of each input) -> (states, outputs), along `axis`; last states, outputs stacked.
+        """step(graph, states, a slice of each input) -> (states, outputs), along axis 1; last states, outputs stacked.
 
         kinds: FLOAT, INT64 or BOOL of every state and input. The step may read values from outside.
         """
@@ -149,8 +145,8 @@ class Graph:
             *inputs,
             body=body.proto("body", [helper.make_empty_tensor_value_info(value.name) for value in results]),
             num_scan_inputs=len(inputs),
-            scan_input_axes=[axis] * len(inputs),
-            scan_output_axes=[axis] * len(outputs),
+            scan_input_axes=[1] * len(inputs),
+            scan_output_axes=[1] * len(outputs),
             scan_input_directions=[int(reverse)] * len(inputs),
             scan_output_directions=[int(reverse)] * len(outputs),
         )

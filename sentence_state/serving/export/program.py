@@ -24,7 +24,6 @@ from .folder import Parity, check_close, check_folder, compare, write_export
 
 PROGRAM = "model.pt2"
 MOST_SENTENCES, MOST_WORDS = 4096, 65536
-LEAST_WORDS = 3  # positions: one word between <s> and </s>
 
 
 def export_torch(model: Model, folder: Path, examples: Sequence[Example]) -> Parity:
@@ -63,7 +62,8 @@ def export_program(model: Model, examples: Sequence[Example]) -> ExportedProgram
     """The program for any batch and length; two of the examples are traced."""
     model.eval()
     batch = collate([*examples, *examples][:2], model.vocabularies, boundaries=model.config.boundaries, targets=False)
-    sentences, words = Dim("batch", min=1, max=MOST_SENTENCES), Dim("words", min=LEAST_WORDS, max=MOST_WORDS)
+    least = 3 if model.config.boundaries else 1  # positions: one word, between <s> and </s> where they are
+    sentences, words = Dim("batch", min=1, max=MOST_SENTENCES), Dim("words", min=least, max=MOST_WORDS)
     characters = Dim("characters", min=1, max=LONGEST_WORD)
     inputs = {
         "word_ids": (batch.word_ids, {0: sentences, 1: words}),
