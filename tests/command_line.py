@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from sentence_state.cli import main
 from sentence_state.data import Example, read_sample
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +37,12 @@ def write_files(folder: Path, size: int = 160) -> None:
 
 def columns(example: Example) -> str:
     return "".join(f"{word} {tag}\n" for word, tag in zip(example.words, example.tags or (), strict=True))
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that must succeed prints."""
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
 
 
 def environment() -> dict[str, str]:

@@ -1,10 +1,13 @@
 import os
+import signal
 
 import pytest
 import torch
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before the kernels are imported: they run in Triton's interpreter
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and then in all that is started
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def let_the_interpreter_count():

@@ -4,6 +4,10 @@ import csv
 import io
 import json
 import os
+import stat
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +20,9 @@ from sentence_state.commands.console import coloured
 from sentence_state.data import read_marked, tags_to_spans
 from sentence_state.models import Model
 
-from .command_line import TINY, start, write_files
+from .command_line import TINY, environment, said, start, write_files
+
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="needs pipes, links and rights as POSIX has them")
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +45,6 @@ def runs(tmp_path_factory):
 def folder(runs, monkeypatch):
     monkeypatch.chdir(runs)
     return runs
-
-
-def said(capsys, *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
 
 
 def test_texts_on_the_command_line(capsys):
@@ -141,6 +142,88 @@ def test_answers_replace_no_input_and_are_no_archive(folder, capsys):
         assert main(["predict", "c", "--input", "reviews.csv", "--output", output]) == 2
         assert message in capsys.readouterr().err
     assert (folder / "reviews.csv").read_text() == before
+
+
+@needs_posix
+def test_answers_go_into_a_pipe_that_stays_one(folder, capsys):
+    pipe, received = folder / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text()), daemon=True)
+    reader.start()
+    said(capsys, "predict", "c", "play jazz", "--output", "pipe")
+    assert pipe.is_fifo()
+    reader.join(timeout=60)
+    assert json.loads(received[0])["text"] == "play jazz"
+
+
+@needs_posix
+def test_a_reader_that_leaves_a_pipe_is_no_error(folder):
+    pipe = folder / "left"
+    os.mkfifo(pipe)
+    process = start(["predict", "c", "--input", "reviews.csv", "--output", "left"], folder)
+    threading.Thread(target=lambda: pipe.open().close(), daemon=True).start()
+    assert process.wait(timeout=60) == 141
+    assert "Error" not in process.stderr.read()
+
+
+@needs_posix
+def test_a_closed_standard_input_is_said(folder):
+    command = [sys.executable, "-m", "sentence_state", "predict", "c"]
+    shell = ["sh", "-c", '"$@" <&-', "sh", *command]
+    done = subprocess.run(shell, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "error: standard input: is closed\n")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+@pytest.mark.parametrize("output", ["/dev/fd/1", "far"])
+def test_answers_follow_what_others_wrote_to_an_open_file(folder, output):
+    (folder / "log.txt").unlink(missing_ok=True)
+    for link, target in (("far", "near"), ("near", os.path.relpath("/dev/stdout", os.path.realpath(folder)))):
+        (folder / link).unlink(missing_ok=True)
+        (folder / link).symlink_to(target)
+    with open(folder / "log.txt", "a") as log:
+        log.write("before\n")
+        log.flush()
+        command = [sys.executable, "-m", "sentence_state", "predict", "c", "play jazz", "--output", output]
+        subprocess.run(command, cwd=folder, env=environment(), stdout=log, check=True, timeout=60)
+        log.write("after\n")
+    before, answer, after = (folder / "log.txt").read_text().splitlines()
+    assert (before, json.loads(answer)["text"], after) == ("before", "play jazz", "after")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_a_descriptor_that_is_not_open_is_said(capsys):
+    assert main(["predict", "c", "play jazz", "--output", "/dev/fd/987"]) == 2
+    assert capsys.readouterr().err == "error: /dev/fd/987: could not be written: Bad file descriptor\n"
+
+
+@needs_posix
+def test_answers_go_where_a_link_leads_and_files_keep_their_mode(folder, capsys):
+    (folder / "elsewhere").mkdir()
+    target, link = folder / "elsewhere/real.jsonl", folder / "link.csv"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to("elsewhere/real.jsonl")
+    said(capsys, "predict", "c", "play jazz", "--output", "link.csv")
+    assert link.is_symlink()
+    assert target.read_text().startswith("text,label,score\nplay jazz,")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [path.name for path in (folder / "elsewhere").iterdir()] == ["real.jsonl"]
+
+
+@needs_posix
+def test_a_table_comes_through_standard_input_by_its_name(folder):
+    process = start(["predict", "c", "--input", "/dev/stdin", "--json"], folder)
+    printed, error = process.communicate((folder / "reviews.csv").read_text(), timeout=60)
+    assert process.returncode == 0, error
+    with open(folder / "reviews.csv", newline="") as file:
+        assert [json.loads(line)["text"] for line in printed.splitlines()] == [r["text"] for r in csv.DictReader(file)]
+
+
+def test_a_text_that_begins_as_the_header_of_training_is_one(folder, capsys):
+    (folder / "begins.txt").write_text("text, call or mail me\ngood film\n")
+    answers = said(capsys, "predict", "c", "--input", "begins.txt", "--json").splitlines()
+    assert [json.loads(line)["text"] for line in answers] == ["text, call or mail me", "good film"]
 
 
 def test_a_text_of_several_lines_is_answered_on_one(folder, capsys):
@@ -264,6 +347,22 @@ def test_files_are_read_in_the_encoding_of_training(folder, capsys):
     assert "polish-8.csv: UTF-8, not --encoding cp1250 as in training" in printed
     assert main(["evaluate", "polish", "polish.csv", "--encoding", "undefined"]) == 2
     assert "polish.csv: cannot be read as undefined" in capsys.readouterr().err
+
+
+@needs_posix
+def test_a_pipe_is_evaluated_as_its_file_is(folder, capsys):
+    rows = "".join(f"film {i % 2},{'świetny' if i % 2 else 'zły'}\n" for i in range(40))
+    (folder / "piped.csv").write_bytes(rows.encode("cp1250"))
+    columns = ("--encoding", "cp1250", "--text-column", "1", "--label-column", "2")
+    said(capsys, "train", "classifier", "--train", "piped.csv", "--out", "piped", *columns, *TINY)
+    objects = "".join(json.dumps({"label": "zły", "text": f"film {i}"}, ensure_ascii=False) + "\n" for i in range(9))
+    for name, text in (("utf8.csv", rows), ("utf8.jsonl", objects)):
+        (folder / name).write_text(text, encoding="utf-8")
+        process = start(["evaluate", "piped", "/dev/stdin", "--json"], folder)
+        printed, notes = process.communicate(text, timeout=60)
+        assert process.returncode == 0, notes
+        assert "/dev/stdin: UTF-8, not --encoding cp1250 as in training" in notes
+        assert printed == said(capsys, "evaluate", "piped", name, "--json")
 
 
 def spans_of(example):

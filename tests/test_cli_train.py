@@ -12,7 +12,7 @@ import pytest
 from sentence_state.cli import main
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
 
-from .command_line import TINY, start, write_files
+from .command_line import TINY, said, start, write_files
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +22,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     write_files(tmp_path)
     return tmp_path
-
-
-def said(capsys, *arguments: str) -> str:
-    """What a command that must succeed prints."""
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
 
 
 def test_classifier_from_one_csv(folder, capsys):
@@ -78,7 +72,7 @@ def test_words_of_dev_are_known_where_they_have_a_vector(folder, capsys):
     (folder / "v.txt").write_text("Anna 1 2\nBert 2 1\nRome 3 3\n")
     files = ["--train", "t.conll", "--dev", "d.conll", "--embeddings", "v.txt"]
     assert "for 3 of 5 words" in said(capsys, "train", "tagger", *files, "--out", "x", *TINY)
-    words = SequenceTagger.from_pretrained("x").vocabularies.words
+    words = SequenceTagger.from_pretrained("x").vocabularies.words.words
     assert "Bert" in words
     assert "sleeps" in words
     assert "snores" not in words

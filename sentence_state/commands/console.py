@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from ..models.model import Prediction
+from ..data.predictions import Prediction
 from ..training import Evaluation, Progress
 from ..training.metrics import Scores, total
 

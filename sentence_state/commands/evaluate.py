@@ -6,14 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from ..data import Corpus, DataError, Example, read_marked
+from ..data import Corpus, DataError, Example
+from ..data.marked import marked_corpus
 from ..models import Model
 from ..training import evaluate as measure
 from .console import make_console, print_evaluation
 from .flags import Evaluate
 from .load import load_model
-from .read import read_labelled, read_words
-from .reading import as_in_training, encoding_in_training, for_file, saved_flags, usual_columns
+from .saved_reading import as_in_training, read_text_as_trained, usual_columns
+from .training_data import labelled_corpus, words_corpus
 
 SHOWN = 10
 
@@ -35,22 +36,20 @@ def evaluate(flags: Evaluate) -> int:
 
 def read_as_trained(flags: Evaluate, model: Model) -> Corpus:
     """The file in the form that the model's targets ask for, its tags in the model's scheme."""
-    saved = for_file(saved_flags(flags.run), flags.file)
-    encoding, notes = encoding_in_training(flags.encoding, saved, flags.file)
+    file, saved, notes = read_text_as_trained(flags.run, flags.file, flags.encoding)
     if model.targets == ("label",):
         table, more = as_in_training(flags.table, saved)
-        corpus = read_labelled(flags.file, table, model.tokenizer, encoding, usual_columns(saved))
+        corpus = labelled_corpus(file, table, model.tokenizer, usual_columns(saved))
         refuse_other_labels(corpus, model)
     elif model.targets == ("tags",):
         columns, more = as_in_training(flags.columns, saved)
         plain = model.tag_scheme == "plain"
         target = "bioes" if plain else str(model.tag_scheme)
-        corpus = read_words(flags.file, columns, "plain" if plain else None, target, encoding)
+        corpus = words_corpus(file, columns, "plain" if plain else None, target)
         if corpus.tag_scheme == "plain" and not plain:
             refuse_plain_tags(corpus)
     else:
-        more, scheme = [], str(model.tag_scheme)
-        corpus = read_marked(flags.file, target_scheme=scheme, tokenizer=model.tokenizer, encoding=encoding)
+        more, corpus = [], marked_corpus(file, str(model.tag_scheme), model.tokenizer)
     corpus.description[:0] = [*notes, *more]
     return corpus
 

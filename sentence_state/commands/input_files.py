@@ -8,48 +8,58 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data import Corpus, read_lines, read_marked, read_table, read_tagged
-from ..data.columns import looks_like_conllu
-from ..data.delimited import DELIMITERS
+from ..data import Corpus
+from ..data.columns import looks_like_conllu, sniff_columns
+from ..data.delimited import is_headed, labelled_by
+from ..data.marked import marked_corpus
+from ..data.tables import JSON_SUFFIXES, lines_corpus, table_corpus
 from ..data.tag_schemes import TYPED
-from ..data.text_files import read_text
+from ..data.tagged_files import tagged_corpus
+from ..data.text_files import TextFile
 from ..models import Model
 from .flags import Predict, TableFlags
-from .read import HEADER, delimiter_of
-from .reading import as_in_training, encoding_in_training, for_file, saved_flags, usual_columns
+from .saved_reading import as_in_training, read_text_as_trained, usual_columns
+from .training_data import HEADER, delimiter_of
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+TABLES = (".csv", ".tsv", *JSON_SUFFIXES)
 COLUMNS = (".conll", ".conllu", ".iob", ".bio")
-MOST = 0.9  # of the lines of a file in columns, or of marked text
+MOST = 0.9  # of the lines of a file in columns, of marked text, or of a table without a header
 
 
 def read_input_file(flags: Predict, path: Path, model: Model) -> Corpus:
-    saved = for_file(saved_flags(flags.run), path)
-    encoding, notes = encoding_in_training(flags.encoding, saved, path)
+    file, saved, notes = read_text_as_trained(flags.run, path, flags.encoding)
     name = path.name.lower().removesuffix(".gz")
-    text = read_text(path, encoding).text
+    mark = None
     given = TableFlags(text_column=flags.text_column, delimiter=flags.delimiter, header=flags.header)
-    if flags.word_column is not None or name.endswith(COLUMNS) or has_columns(text, model, saved):
+    has_tags = flags.word_column is None and has_columns(file.text, model, saved)
+    if flags.word_column is not None or name.endswith(COLUMNS) or has_tags:
         column = saved.get("word_column", 0) if flags.word_column is None else flags.word_column
-        corpus = read_tagged(path, word_column=column, tag_column=None, encoding=encoding)
-    elif is_marked(text, model):
-        corpus = read_marked(path, tokenizer=model.tokenizer, encoding=encoding)
-    elif name.endswith(TABLES) or given != TableFlags() or has_text_column(text, saved):
+        if has_tags:
+            refuse_tags_as_words(file, column, tag_place(saved))
+        corpus = tagged_corpus(file, column, None)
+    elif is_marked(file.text, model):
+        corpus = marked_corpus(file, "bio", model.tokenizer)
+    elif (
+        name.endswith(TABLES)
+        or given != TableFlags()
+        or has_text_column(file.text, saved)
+        or (mark := delimiter_of_labels(file.text, model, saved))
+    ):
         table, more = as_in_training(given, saved)
         notes += more
-        corpus = read_table(
-            path,
+        corpus = table_corpus(
+            file,
             text_column=table.text_column,
+            label_column=None,
             labelled=False,
             tokenizer=model.tokenizer,
-            delimiter=delimiter_of(table.delimiter),
+            delimiter=mark or delimiter_of(table.delimiter),
             header=HEADER[table.header],
-            encoding=encoding,
             skip_empty=True,
             usual=usual_columns(saved),
         )
     else:
-        corpus = read_lines(path, model.tokenizer, encoding)
+        corpus = lines_corpus(file, model.tokenizer)
     corpus.description[:0] = notes
     return corpus
 
@@ -62,8 +72,7 @@ def has_columns(text: str, model: Model, saved: Mapping[str, Any]) -> bool:
     lines = [line for line in text.split("\n") if line.strip() and not line.startswith(("# ", "#\t", "-DOCSTART-"))]
     if looks_like_conllu(lines):
         return True
-    column = saved.get("tag_column", "-1")
-    place = int(column) if column.lstrip("-").isdecimal() else -1
+    place = tag_place(saved)
     plain = model.tag_scheme == "plain"
     found: dict[int, set[str]] = {}
     widths: Counter[int] = Counter()
@@ -76,6 +85,19 @@ def has_columns(text: str, model: Model, saved: Mapping[str, Any]) -> bool:
     return number > MOST * len(lines) and (not plain or len(found[width]) > 1)  # texts that all end with a full stop
 
 
+def tag_place(saved: Mapping[str, Any]) -> int:
+    column = saved.get("tag_column", "-1")
+    return int(column) if column.lstrip("-").isdecimal() else -1
+
+
+def refuse_tags_as_words(file: TextFile, word_column: int, tag_column: int) -> None:
+    """A file with tags where the model knows them, which has fewer columns than those of training."""
+    columns = sniff_columns(file, file.text.split("\n"), word_column, None)
+    if columns.place(word_column) == columns.place(tag_column):
+        found = f"words, as in training, and tags are both column {columns.place(word_column)} of {columns.width}"
+        raise file.error(f"{found}, counted from 0: choose another --word-column", 1)
+
+
 def is_marked(text: str, model: Model) -> bool:
     """Whether it is what a joint model is trained on: a label that it knows, a tab and a text on nearly every line."""
     labels = model.vocabularies.labels
@@ -85,9 +107,16 @@ def is_marked(text: str, model: Model) -> bool:
     return sum("\t" in line and line.split("\t")[0].strip() in labels.index for line in lines) > MOST * len(lines)
 
 
+def delimiter_of_labels(text: str, model: Model, saved: Mapping[str, Any]) -> str | None:
+    """What separates the columns, where one of them holds labels that a classifier knows, on nearly every line."""
+    labels = model.vocabularies.labels
+    if model.targets != ("label",) or labels is None:
+        return None
+    return labelled_by(text, labels.index, MOST, delimiter_of(saved.get("delimiter")))
+
+
 def has_text_column(text: str, saved: Mapping[str, Any]) -> bool:
     """Whether the header names the column that the model was trained on, beside others, or the file holds JSON."""
-    name = saved.get("text_column") or saved.get("usual_text")
+    name = str(saved.get("text_column") or saved.get("usual_text") or "")
     first = next((line for line in text.split("\n") if line.strip()), "")
-    rows = [[cell.strip(' "') for cell in first.split(delimiter)] for delimiter in DELIMITERS]
-    return first.lstrip().startswith('{"') or any(name in cells and len(cells) > 1 for cells in rows)
+    return first.lstrip().startswith('{"') or (bool(first and name) and is_headed(text, name))

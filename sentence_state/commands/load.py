@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
+from ..data.description import CONFIG
 from ..models import FolderError, Model
-from ..models.pretrained import CONFIG, WEIGHTS
+from ..models.pretrained import WEIGHTS
 from ..runtime import EXPORT
 from ..training.distributed import pick_device
 from .flags import UsageError

@@ -37,11 +37,15 @@ def serve(flags: Serve) -> int:
         threads = flags.threads or threads_each(len(flags.runs))
         models = [load(folder, flags, threads) for folder in flags.runs]
         app = build_app(flags.runs, models, flags.limits, token, threads)
-        host, port = listening.getsockname()[:2]
-        if host not in LOOPBACK and token is None:
-            console.print(f"anybody who reaches {host}:{port} can use the models: set {TOKEN} or --token-file")
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        run(app, listening, flags.limits.max_connections, lambda: console.print(greeting(flags, address)))
+        try:
+            host, port = listening.getsockname()[:2]
+            if host not in LOOPBACK and token is None:
+                console.print(f"anybody who reaches {host}:{port} can use the models: set {TOKEN} or --token-file")
+            address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            run(app, listening, flags.limits.max_connections, lambda: console.print(greeting(flags, address)))
+        finally:
+            for service in app.state.services:
+                service.close()
     console.print("stopped")
     return 0
 
@@ -75,12 +79,18 @@ def check(flags: Serve) -> None:
 
 def read_token(path: Path | None) -> str | None:
     """The token of a file, or of the environment: a command line can be read by everybody on the machine."""
-    if path is not None:
-        token = path.read_text(encoding="utf-8").strip()
-        if not token:
-            raise UsageError(f"{path}: the token is empty")
-        return token
-    return os.environ.get(TOKEN) or None
+    try:
+        given = os.environ.get(TOKEN) if path is None else path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: the token is not UTF-8") from None
+    if given is None:
+        return None
+    token = given.strip()
+    if not token:
+        raise UsageError(f"{path or TOKEN}: the token is empty")
+    if not token.isprintable():  # no header holds it; bytes of the environment that are not UTF-8 count as such too
+        raise UsageError(f"{path or TOKEN}: the token has characters that cannot be printed")
+    return token
 
 
 def greeting(flags: Serve, address: str) -> str:

@@ -12,6 +12,12 @@ from ..data.errors import DataError
 from ..experiments.catalogue import Target
 from ..experiments.experiment import Plan
 from ..experiments.material import Data, read_set
+from .flags import UsageError
+
+
+def check_out(folder: Path | None) -> None:
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {folder}: it is a file, and must be a folder")
 
 
 def check_paths(data_dir: Path | None, embeddings: Sequence[Path]) -> None:

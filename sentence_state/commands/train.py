@@ -24,11 +24,11 @@ from ..training.run_folder import refuse_other_run
 from .console import TrainingDisplay, make_console, percent, print_evaluation, program
 from .flags import Settings, TrainFlags, UsageError
 from .load import check_device
-from .read import Material, read_material, task_of
-from .reading import as_read
-from .report import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
+from .pictures import HOW_TO_GET_PICTURES, confusion_matrices, draw_run
+from .saved_reading import as_read
 from .starting import INTERRUPTED
 from .tracking import Tracker
+from .training_data import Material, read_material, task_of
 
 MODELS: dict[str, type[Model]] = {"classifier": TextClassifier, "tagger": SequenceTagger, "joint": JointModel}
 
@@ -164,7 +164,7 @@ def how_to_go_on(run: Path, result: TrainingResult, arguments: Sequence[str]) ->
 
 
 def report(console: Console, flags: TrainFlags, model: Model, splits: Splits, result: TrainingResult) -> None:
-    """Scores of the best epoch, pictures, and the commands to type next."""
+    """Scores of the best epoch, pictures, and the command to type next."""
     name, examples, evaluation = "test", splits.test, result.test
     if evaluation is None:
         name, examples, evaluation = "dev", splits.dev, result.dev
@@ -174,8 +174,7 @@ def report(console: Console, flags: TrainFlags, model: Model, splits: Splits, re
     print_evaluation(console, evaluation, f"{name} after the best epoch ({best})")
     draw(console, flags.out, model, examples, evaluation, result.history)
     console.print(f"The model is in {flags.out}. Next:", style="bold")
-    for command in next_commands(flags.out, name, examples):
-        console.print(f"  {program()} {command}")
+    console.print(f"  {program()} {next_command(flags.out, examples)}")
 
 
 def draw(
@@ -190,11 +189,11 @@ def draw(
     console.print(HOW_TO_GET_PICTURES if pictures is None else f"pictures: {', '.join(map(str, pictures))}")
 
 
-def next_commands(run: Path, name: str, examples: Sequence[Example]) -> list[str]:
-    """Commands that can be copied as they are: one sentence of the user's own to predict."""
+def next_command(run: Path, examples: Sequence[Example]) -> str:
+    """One that can be copied as it is: a sentence of the user's own to predict."""
     example = min(examples, key=lambda one: abs(len(one.words) - 8))
     text = " ".join((example.text or " ".join(example.words)).split())
-    return [f"predict {shlex.quote(str(run))} {quoted(text)}"]
+    return f"predict {shlex.quote(str(run))} {quoted(text)}"
 
 
 def quoted(text: str) -> str:

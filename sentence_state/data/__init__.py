@@ -1,16 +1,16 @@
 """Section 4.1, "Datasets": files on disk -> Example -> Batch."""
 
-from .batching import Batch, Batches, collate, make_batch
-from .benchmarks import Benchmark, read_benchmark
+from .batching import Batch, Batches, collate
+from .benchmarks import read_benchmark
 from .checks import check_training_data
 from .embeddings import Embeddings, read_embeddings
 from .errors import DataError
 from .example import Corpus, Example, Splits, split_off_dev
 from .hub import read_hub
-from .indexing import IndexedExamples, Vocabularies, index_examples
+from .indexing import Vocabularies, index_examples
 from .marked import read_marked, read_sample
 from .tables import read_lines, read_table
-from .tag_schemes import Span, spans_to_tags, tags_to_spans
+from .tag_schemes import spans_to_tags, tags_to_spans
 from .tagged_files import read_tagged
 from .tokenizer import Token, Tokenizer, tokenize
 from .vocabulary import Vocabulary
@@ -18,13 +18,10 @@ from .vocabulary import Vocabulary
 __all__ = [
     "Batch",
     "Batches",
-    "Benchmark",
     "Corpus",
     "DataError",
     "Embeddings",
     "Example",
-    "IndexedExamples",
-    "Span",
     "Splits",
     "Token",
     "Tokenizer",
@@ -33,7 +30,6 @@ __all__ = [
     "check_training_data",
     "collate",
     "index_examples",
-    "make_batch",
     "read_benchmark",
     "read_embeddings",
     "read_hub",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # `sentence_state.runtime` reads its texts without torch
     import torch
     from torch import Tensor
 
+WINDOW = 50  # batches whose sentences are sorted by length together
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -134,7 +136,7 @@ def pad_characters(table: Ids, spellings: Ids) -> Ids:
 class Batches:
     """An endless supply of epochs: iterating gives the rest of the current epoch and moves on to the next.
 
-    Sentences are shuffled by (seed, epoch), sorted by length within windows of `window` batches, cut into batches of
+    Sentences are shuffled by (seed, epoch), sorted by length within windows of 50 batches, cut into batches of
     `batch_size`, and the batches shuffled. `epoch` and `index` say which batch comes next: `state` and `restore` go
     back to any moment exactly. Without `shuffle`, all sentences sorted by length, for evaluation.
     share: (rank, size) gives one process of many its share of every batch, with about as many words as the others'.
@@ -147,7 +149,6 @@ class Batches:
         *,
         seed: int = 0,
         shuffle: bool = True,
-        window: int = 50,
         share: tuple[int, int] = (0, 1),
     ) -> None:
         if batch_size < 1:
@@ -156,7 +157,6 @@ class Batches:
         self.batch_size = batch_size
         self.seed = seed
         self.shuffle = shuffle
-        self.window = window
         self.share = share
         self.epoch = 0
         self.index = 0
@@ -182,7 +182,7 @@ class Batches:
             return cut(np.argsort(lengths, kind="stable"), self.batch_size)
         generator = np.random.default_rng([self.seed, epoch])
         shuffled = generator.permutation(len(lengths))
-        windows = cut(shuffled, self.batch_size * self.window)
+        windows = cut(shuffled, self.batch_size * WINDOW)
         batches = [
             batch
             for window in windows

@@ -34,6 +34,11 @@ class Source:
     origin: str
     licence: str
 
+    @property
+    def suffix(self) -> str:
+        """Of the three files where we keep them."""
+        return ".jsonl" if self.task == "classification" else ".conll"
+
 
 @dataclass
 class Benchmark:
@@ -130,7 +135,7 @@ def read_benchmark(
 def is_here(name: str, data_folder: str | PathLike[str]) -> bool:
     """Whether the files of a benchmark are in a folder; they are not read."""
     source, folder = SOURCES[name], Path(data_folder)
-    if in_folder(folder / source.folder, ".jsonl" if source.task == "classification" else ".conll"):
+    if in_folder(folder / source.folder, source.suffix):
         return True
     if name in PTB_SECTIONS:
         return has_sections(folder, PTB_SECTIONS[name])
@@ -141,8 +146,7 @@ def find_splits(name: str, source: Source, folder: Path, tokenizer: Tokenizer, t
     if name in MR_FOLDS:
         whole = find_splits("mr", SOURCES["mr"], folder, tokenizer, target_scheme)
         return whole and fold_of(whole, MR_FOLDS[name])
-    suffix = ".jsonl" if source.task == "classification" else ".conll"
-    ours = in_folder(folder / source.folder, suffix)
+    ours = in_folder(folder / source.folder, source.suffix)
     if name in PTB_SECTIONS and not ours:
         return read_ptb(folder, PTB_SECTIONS[name])
     paths = ours or find_files(folder, source.originals)
@@ -157,10 +161,8 @@ def find_splits(name: str, source: Source, folder: Path, tokenizer: Tokenizer, t
 
 
 def missing(name: str, source: Source, folder: Path) -> DataError:
-    suffix = "jsonl" if source.task == "classification" else "conll"
-    looked = (
-        f"{folder / source.folder}/{{train,dev,test}}.{suffix}.gz and, under {folder}, {', '.join(source.originals)}"
-    )
+    ours, theirs = f"{{train,dev,test}}{source.suffix}.gz", ", ".join(source.originals)
+    looked = f"{folder / source.folder}/{ours} and, under {folder}, {theirs}"
     if name in PTB_SECTIONS:
         sections = "; ".join(f"{split.start:02d}-{split.stop - 1:02d}" for split in PTB_SECTIONS[name])
         looked += f" of the sections {sections}"

@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
 
 from .example import Corpus, Example
-from .text_files import TextFile, read_text
+from .text_files import TextFile
 
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 RANGE_OR_EMPTY_NODE = re.compile(r"\d+[-.]\d+")
@@ -33,29 +32,30 @@ class Columns:
             return line.split("\t")
         return line.split() if line.isascii() else SPACES.split(line.strip(" \t"))  # 10 000 may be one word
 
+    def place(self, column: int) -> int:
+        """Counted from 0 in most lines."""
+        return column if column >= 0 else column + self.width
 
-def read_columns(
-    path: str | PathLike[str], *, word_column: int = 0, tag_column: int | None = -1, encoding: str | None = None
-) -> Corpus:
+    def form(self) -> str:
+        return f"{self.width} columns by {'tabs' if self.tabs else 'spaces'}"
+
+
+def columns_corpus(file: TextFile, word_column: int, tag_column: int | None) -> Corpus:
     """Sentences of a file with one word a line, its columns separated by tabs or spaces, blank lines between sentences.
 
     Columns count from 0, or from the end: -1 is the last. `tag_column=None` reads words only, for predictions.
     -DOCSTART- lines and comments (# before a sentence, where the line is no word of it) are left out.
     """
-    return columns_corpus(read_text(path, encoding), word_column, tag_column)
-
-
-def columns_corpus(file: TextFile, word_column: int, tag_column: int | None) -> Corpus:
     lines = file.text.split("\n")
-    columns = sniff_columns(lines, word_column, tag_column)
+    columns = sniff_columns(file, lines, word_column, tag_column)
     examples = list(read_sentences(file, lines, columns))
     if not examples:
         raise file.error("no sentence in the file" if file.text.strip() else "the file is empty", 1)
-    form = f"{columns.width} columns by {'tabs' if columns.tabs else 'spaces'}"
-    return Corpus(file.path, examples, [describe(file, examples, form)])
+    notes = [f"{file.path}: {note}" for note in note_of_numbers(examples, columns)]
+    return Corpus(file.path, examples, [describe(file, examples, columns.form()), *describe_roles(columns), *notes])
 
 
-def sniff_columns(lines: Sequence[str], word_column: int, tag_column: int | None) -> Columns:
+def sniff_columns(file: TextFile, lines: Sequence[str], word_column: int, tag_column: int | None) -> Columns:
     filled = [line for line in lines[:SAMPLE] if line.strip() and line[0] != "#"]
     tabs = 2 * sum("\t" in line for line in filled) > len(filled)
     wanted = {column for column in (word_column, tag_column) if column is not None}
@@ -63,7 +63,31 @@ def sniff_columns(lines: Sequence[str], word_column: int, tag_column: int | None
     columns = Columns(word_column, tag_column, tabs, 0, least, exact=min(wanted) < 0)
     widths = Counter(len(columns.split(line)) for line in filled)
     columns.width = widths.most_common(1)[0][0] if widths else 0
+    same = tag_column is not None and columns.place(word_column) == columns.place(tag_column)
+    if same and columns.width >= least:
+        found = f"words and tags are both column {columns.place(word_column)} of {columns.width}, counted from 0"
+        raise file.error(f"{found}: choose another --word-column or --tag-column", 1)
     return columns
+
+
+def describe_roles(columns: Columns) -> list[str]:
+    """Which columns hold words and tags, where there are others."""
+    if columns.width <= 2:
+        return []
+    words = f"words from column {columns.place(columns.word)}"
+    if columns.tag is None:
+        return [f"{words} (--word-column to choose)"]
+    return [f"{words}, tags from column {columns.place(columns.tag)} (--word-column, --tag-column to choose)"]
+
+
+def note_of_numbers(examples: Sequence[Example], columns: Columns) -> list[str]:
+    """Words that only count, beside other columns: they stand in the next one, as a rule."""
+    if columns.width <= 2 or any(word != str(i) for e in examples for i, word in enumerate(e.words, start=1)):
+        return []
+    taken = [columns.place(column) for column in (columns.word, columns.tag) if column is not None]
+    after = [*range(taken[0], columns.width), *range(taken[0])]
+    meant = next(column for column in after if column not in taken)
+    return [f"the words are 1, 2, 3, ..: --word-column {meant} may be meant"]
 
 
 def read_sentences(
@@ -118,14 +142,10 @@ def is_comment(line: str, columns: Columns, tags_in_use: set[str]) -> bool:
     return not columns.tabs and columns.tag is not None and cells[columns.tag] not in tags_in_use | {"#"}
 
 
-def read_conllu(path: str | PathLike[str], *, tag_column: str | None = "xpos", encoding: str | None = None) -> Corpus:
+def trees_corpus(file: TextFile, tag_column: str | None, form: str) -> Corpus:
     """Sentences of a CoNLL-U file with the tags of `xpos` or `upos`; multiword ranges and empty nodes are left out."""
     if tag_column not in (*CONLLU_COLUMNS, None):
         raise ValueError(f"tag_column must be xpos or upos in a CoNLL-U file, got {tag_column!r}")
-    return trees_corpus(read_text(path, encoding), tag_column, "CoNLL-U")
-
-
-def trees_corpus(file: TextFile, tag_column: str | None, form: str) -> Corpus:
     examples = list(read_trees(file, CONLLU_COLUMNS[tag_column] if tag_column else None))
     if not examples:
         raise file.error("no sentence in the file" if file.text.strip() else "the file is empty", 1)

@@ -6,12 +6,13 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Container, Iterator
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from .text_files import TextFile
 
-DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}  # texts hold tabs hardly ever, commas often
 SNIFFED_ROWS = 200
 LARGEST_FIELD = 2**31 - 1  # the csv module refuses a text of more than 131,072 characters otherwise
 SEPARATOR = re.compile(r'"?sep=(?P<delimiter>[^\n"])"?\n', re.IGNORECASE)  # a first line for Excel alone
@@ -40,6 +41,7 @@ ORDINARY = Quoting("", {"strict": True})
 BACKSLASHES = Quoting(", quotes escaped by backslashes", {"strict": True, "escapechar": "\\", "doublequote": False})
 SPACED = Quoting(", spaces after the separators", {"strict": True, "skipinitialspace": True})
 NONE = Quoting(", quotes are part of the text", {"quoting": csv.QUOTE_NONE})
+QUOTINGS = ((ORDINARY, ""), (BACKSLASHES, '\\"'), (SPACED, ' "'), (NONE, '"'))  # and what a text so written holds
 
 
 def read_delimited(
@@ -55,23 +57,16 @@ def read_delimited(
         rows, quoting = parse(file, delimiter)
     finally:
         csv.field_size_limit(limit)
-    if not rows:
-        raise file.error("the file is empty", 1)
-    has_header, said = find_header(rows, names, header)
-    width = len(rows[0].cells) if has_header else usual_width(rows)
-    check_widths(file, rows, width, delimiter)
-    if has_header and len(rows) == 1:
-        raise file.error("a header, but no row after it", rows[0].line)
-    columns = [cell.strip() for cell in rows[0].cells] if has_header else [str(i + 1) for i in range(width)]
-    form = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {said}{quoting.form}"
-    return Rows(columns, rows[1:] if has_header else rows, form)
+    table = name_columns(file, rows, names, header, delimiter, quoting)
+    check_widths(file, table.rows, len(table.columns), delimiter)
+    return table
 
 
 def parse(file: TextFile, delimiter: str) -> tuple[list[Row], Quoting]:
     """Rows by the first way of quoting that makes them all equally wide, or by the ordinary one."""
     attempts = []
     failure = csv.Error("broken quoting", 1)
-    for quoting, sign in ((ORDINARY, ""), (BACKSLASHES, '\\"'), (SPACED, ' "'), (NONE, '"')):
+    for quoting, sign in QUOTINGS:
         try:
             if sign in file.text:
                 attempts.append((split_rows(file.text, delimiter, quoting), quoting))
@@ -107,8 +102,7 @@ def split_rows(text: str, delimiter: str, quoting: Quoting) -> list[Row]:
 
 def sniff_delimiter(file: TextFile, names: Collection[str]) -> str:
     """The delimiter under which most of the first rows have the same number of columns, two or more."""
-    lines = io.StringIO(file.text, newline="\n")
-    sample = "".join(line for line, _ in zip(lines, range(SNIFFED_ROWS), strict=False))
+    sample = beginning(file.text)
     if re.search(r"\.(tsv|tab)(\.gz)?$", file.path, re.IGNORECASE) and "\t" in sample:
         return "\t"
 
@@ -123,6 +117,59 @@ def sniff_delimiter(file: TextFile, names: Collection[str]) -> str:
     return max(DELIMITERS, key=score)
 
 
+def beginning(text: str) -> str:
+    return "".join(islice(io.StringIO(text, newline="\n"), SNIFFED_ROWS))
+
+
+def is_headed(text: str, name: str) -> bool:
+    """Whether the first row has a cell `name` beside others, and most of the rows after it are as wide."""
+    for _, rows in readings(beginning(text)):
+        names = [cell.strip(' "') for cell in rows[0].cells]
+        as_wide = sum(len(row.cells) == len(names) for row in rows[1:])
+        if name in names and len(names) > 1 and (2 * as_wide > len(rows) - 1 or len(rows) == 1):
+            return True
+    return False
+
+
+def labelled_by(text: str, labels: Container[str], share: float, delimiter: str | None = None) -> str | None:
+    """The delimiter, `delimiter` before others, under which a column of equally wide rows holds labels in more than
+    `share` of all rows. Texts may all begin with a label and a comma: one label is enough only before a tab."""
+    for part, least in ((beginning(text), 1), (text, 2)):  # most files are no tables, and need not be read as a whole
+        marks = (mark for mark, rows in readings(part, delimiter) if kinds_of_labels(rows, labels, share) >= least)
+        mark = next(marks, None)
+        if mark in (None, "\t"):
+            return mark
+    return mark
+
+
+def kinds_of_labels(rows: list[Row], labels: Container[str], share: float) -> int:
+    """How many labels there are in a column that holds one of them in more than `share` of the rows."""
+    width = usual_width(rows)
+    for column in range(width) if width > 1 else ():
+        cells = [row.cells[column].strip(' "') for row in rows if len(row.cells) == width]
+        found = [cell for cell in cells if cell in labels]
+        if len(found) > share * len(rows):
+            return len(set(found))
+    return 0
+
+
+def readings(text: str, delimiter: str | None = None) -> Iterator[tuple[str, list[Row]]]:
+    """Delimiters, with the rows under each of them and every way of quoting, where there are any."""
+    marks = [delimiter] if delimiter else []
+    if named := SEPARATOR.match(text):
+        marks, text = [*marks, named["delimiter"]], text[named.end() :]
+    limit = csv.field_size_limit(LARGEST_FIELD)
+    try:
+        for mark, (quoting, sign) in product(dict.fromkeys([*marks, *DELIMITERS]), QUOTINGS):
+            if mark not in text or sign not in text:
+                continue
+            rows = split_rows(text, mark, Quoting("", {**quoting.options, "strict": False}))
+            if rows:
+                yield mark, rows
+    finally:
+        csv.field_size_limit(limit)
+
+
 def last_part(name: str) -> str:
     """airline_sentiment -> sentiment"""
     return name.strip().lower().rpartition("_")[2]
@@ -130,6 +177,21 @@ def last_part(name: str) -> str:
 
 def usual_width(rows: list[Row]) -> int:
     return Counter(len(row.cells) for row in rows).most_common(1)[0][0] if rows else 0
+
+
+def name_columns(
+    file: TextFile, rows: list[Row], names: Collection[str], header: bool | None, delimiter: str, quoting: Quoting
+) -> Rows:
+    """The rows below the header, or all of them where there is none."""
+    if not rows:
+        raise file.error("the file is empty", 1)
+    has_header, said = find_header(rows, names, header)
+    if has_header and len(rows) == 1:
+        raise file.error("a header, but no row after it", rows[0].line)
+    numbers = [str(i + 1) for i in range(usual_width(rows))]
+    columns = [cell.strip() for cell in rows[0].cells] if has_header else numbers
+    form = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {said}{quoting.form}"
+    return Rows(columns, rows[has_header:], form)
 
 
 def check_widths(file: TextFile, rows: list[Row], width: int, delimiter: str) -> None:
@@ -146,12 +208,22 @@ def find_header(rows: list[Row], names: Collection[str], header: bool | None) ->
         return header, "a header" if header else "no header"
     first = [cell.strip() for cell in rows[0].cells]
     below = [Counter(row.cells[i].strip() for row in rows[1:] if i < len(row.cells)) for i in range(len(first))]
+    # commas at the end of every row: a column that has no name, and cells as empty, says nothing
+    told = [i for i in range(len(first)) if first[i] or not below[i][""]]
+    first, below = [first[i] for i in told], [below[i] for i in told]
     fresh = [name not in values for name, values in zip(first, below, strict=True)]
     if any(new and (name.lower() in names or last_part(name) in names) for name, new in zip(first, fresh, strict=True)):
+        return True, "a header"
+    if is_index([row.cells[0].strip() for row in rows]):
         return True, "a header"
     if all(fresh) and looks_like_names(first, below, len(rows) - 1):
         return True, "a header as it seems (--header to choose)"
     return False, "no header"
+
+
+def is_index(column: list[str]) -> bool:
+    """Numbers of rows that pandas has written, above which it leaves the header empty."""
+    return len(column) > 1 and column == ["", *map(str, range(len(column) - 1))]
 
 
 def looks_like_names(first: list[str], below: list[Counter[str]], size: int) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError
 from .vector_archives import DAMAGED, read_archive
-from .vector_files import read_vectors
+from .vector_files import encode, read_vectors
 from .vocabulary import PAD_ID, Vocabulary
 
 CACHE_FORMAT = 1
@@ -70,10 +70,6 @@ def look_up(path: Path, vocabulary: Vocabulary) -> tuple[NDArray[np.float32], ND
     vectors[: len(vocabulary)][lowered] = vectors[rows_of_lower[lowered]]
     vectors.resize((len(vocabulary), vectors.shape[1]), refcheck=False)  # gives the rows of other spellings back
     return vectors, exact[: len(vocabulary)], lowered
-
-
-def encode(word: str) -> bytes:
-    return word.encode("utf-8", "surrogatepass")
 
 
 def coverage(

@@ -1,4 +1,4 @@
-"""The one error of this package: something is wrong in the user's data, not in the program."""
+"""The error for the user: something is wrong in the data or a file, not in the program."""
 
 from __future__ import annotations
 

@@ -6,8 +6,10 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from .errors import DataError
+from .tokenizer import Tokenizer
 
 
 @dataclass(slots=True)
@@ -21,6 +23,15 @@ class Example:
     offsets: list[tuple[int, int]] | None = None  # text[start:end] of each word
     path: str = ""
     lines: Sequence[int] = ()  # the line of each word, or one line for all of them
+
+    @classmethod
+    def of_text(
+        cls, text: str, tokenizer: Tokenizer, label: str | None = None, path: str = "", lines: Sequence[int] = ()
+    ) -> Self:
+        """A raw text and its words, of which there may be none."""
+        tokens = tokenizer.tokenize(text)
+        offsets = [(start, end) for _, start, end in tokens]
+        return cls([word for word, _, _ in tokens], label, None, text, offsets, path, lines)
 
     def error(self, message: str, word: int = 0) -> DataError:
         """The error to raise about this sentence, or about one word of it."""

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,19 @@ class FolderError(DataError):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place to write to, which becomes `path` at the end; after an error `path` is what it was before."""
+    """A place to write to, which becomes `path` at the end; after an error `path` is what it was before.
+
+    A file that is there keeps its mode.
+    """
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        if mode is not None:  # from the beginning: what only its owner may read nobody else reads while it is written
+            unfinished.touch()
+            unfinished.chmod(mode | stat.S_IWUSR)
         yield unfinished
+        if mode is not None:
+            unfinished.chmod(mode)
         with open(unfinished, "rb") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, path)

@@ -85,10 +85,7 @@ def read_split(
         elif row[label] is None or row[label] == -1:
             return Corpus(path, [])  # a test set whose labels are kept secret
         else:
-            tokens = (tokenizer or Tokenizer()).tokenize(row[text])
-            offsets = [(token.start, token.end) for token in tokens]
-            words = [token.text for token in tokens]
-            example = Example(words, named(row[label], values), text=row[text], offsets=offsets)
+            example = Example.of_text(row[text], tokenizer or Tokenizer(), named(row[label], values))
         example.path, example.lines = path, (number,)
         if example.words:
             examples.append(example)

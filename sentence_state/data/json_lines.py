@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from .delimited import Row, Rows
 from .text_files import TextFile
@@ -49,8 +50,10 @@ def refuse_nested(file: TextFile, rows: Rows, index: int) -> None:
 
 
 def cell_text(value: object) -> str:
-    """A string as it is; numbers and booleans as JSON writes them; null, or a key that is not there, as empty."""
+    """A string as it is; numbers and booleans as JSON writes them; null, NaN, or a key that is not there, as empty."""
     if isinstance(value, str):
         return value
-    written = "" if value is None else json.dumps(value, ensure_ascii=False)
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # pandas' missing value, as json writes it
+        return ""
+    written = json.dumps(value, ensure_ascii=False)
     return NESTED + written if isinstance(value, list | dict) else written

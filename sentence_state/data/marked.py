@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from importlib import resources
 from os import PathLike
 
@@ -29,8 +30,11 @@ def read_marked(
 
     `tokenizer` cuts the text into words, as that of the model will do with what it is asked about.
     """
-    file = read_text(path, encoding)
-    examples = read_utterances(file, target_scheme, tokenizer or Tokenizer())
+    return marked_corpus(read_text(path, encoding), target_scheme, tokenizer or Tokenizer())
+
+
+def marked_corpus(file: TextFile, target_scheme: str, tokenizer: Tokenizer) -> Corpus:
+    examples = read_utterances(file, target_scheme, tokenizer)
     if not examples:
         raise file.error("the file is empty", 1)
     labels = Counter(example.label for example in examples)
@@ -38,16 +42,20 @@ def read_marked(
     return Corpus(file.path, examples, [f"{file.path}: {form}"], tag_scheme=target_scheme)
 
 
-def read_sample(target_scheme: str = "bio") -> Splits:
-    """The embedded sample: utterances to an assistant, each with its intent and its slots."""
+def read_sample(target_scheme: str = "bio", targets: Collection[str] = ("label", "tags")) -> Splits:
+    """The embedded sample: utterances to an assistant, each with its intent and its slots, or with one of them."""
     folder = resources.files(__package__) / "sample"
     texts = {split: (folder / f"{split}.txt").read_text(encoding="utf-8") for split in ("train", "dev", "test")}
-    return Splits(
+    splits = Splits(
         **{
             split: read_utterances(TextFile(f"sample/{split}.txt", text, "UTF-8"), target_scheme, Tokenizer())
             for split, text in texts.items()
         }
     )
+    for example in (*splits.train, *splits.dev, *splits.test):
+        example.label = example.label if "label" in targets else None
+        example.tags = example.tags if "tags" in targets else None
+    return splits
 
 
 def read_utterances(file: TextFile, target_scheme: str, tokenizer: Tokenizer) -> list[Example]:
@@ -63,25 +71,19 @@ def read_utterance(file: TextFile, line: str, number: int, target_scheme: str, t
     if not tab or not label.strip():
         raise file.error(f'expected a label, a tab and an utterance, got "{line[:40]}"', number)
     text, slots = unmark(file, marked.strip(), number)
-    tokens = tokenizer.tokenize(text)
-    if not tokens:
+    example = Example.of_text(text, tokenizer, label.strip(), file.path, (number,))
+    if not example.words:
         raise file.error("empty text", number)
-    starts = {token.start: position for position, token in enumerate(tokens)}
-    ends = {token.end: position + 1 for position, token in enumerate(tokens)}
+    offsets = example.located()[1]
+    starts = {start: position for position, (start, _) in enumerate(offsets)}
+    ends = {end: position + 1 for position, (_, end) in enumerate(offsets)}
     spans = []
     for start, end, slot in slots:
         if start not in starts or end not in ends:
             raise file.error(f'the slot "[{text[start:end]}]({slot})" must cover whole words', number)
         spans.append(Span(starts[start], ends[end], slot))
-    return Example(
-        words=[token.text for token in tokens],
-        label=label.strip(),
-        tags=spans_to_tags(spans, len(tokens), target_scheme),
-        text=text,
-        offsets=[(token.start, token.end) for token in tokens],
-        path=file.path,
-        lines=(number,),
-    )
+    example.tags = spans_to_tags(spans, len(example.words), target_scheme)
+    return example
 
 
 def unmark(file: TextFile, marked: str, number: int) -> tuple[str, list[tuple[int, int, str]]]:

@@ -35,20 +35,14 @@ def read_texts(texts: Sequence[str | Sequence[str]], tokenizer: Tokenizer) -> li
     """Raw texts cut into words, or lists of words as they are."""
     if isinstance(texts, str):
         raise ValueError(f"expected a list of texts, got one string: predict([{texts[:40]!r}])")
-    return [read_text(text, row, tokenizer) for row, text in enumerate(texts)]
+    return [example_of(text, row, tokenizer) for row, text in enumerate(texts)]
 
 
-def read_text(text: str | Sequence[str], row: int, tokenizer: Tokenizer) -> Example:
-    example = cut(text, tokenizer) if isinstance(text, str) else Example(words_of(text, row))
+def example_of(text: str | Sequence[str], row: int, tokenizer: Tokenizer) -> Example:
+    example = Example.of_text(text, tokenizer) if isinstance(text, str) else Example(words_of(text, row))
     if not example.words:
         raise ValueError(f"text {row} has no words: {text!r}")
     return example
-
-
-def cut(text: str, tokenizer: Tokenizer) -> Example:
-    """A raw text and its words, of which there may be none."""
-    tokens = tokenizer.tokenize(text)
-    return Example([word for word, _, _ in tokens], text=text, offsets=[(start, end) for _, start, end in tokens])
 
 
 def words_of(words: Sequence[str], row: int) -> list[str]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 
-from .columns import CONLLU_COLUMNS, Columns, known_tags, read_sentences, read_trees, sniff_columns
+from .columns import (
+    CONLLU_COLUMNS,
+    Columns,
+    describe_roles,
+    known_tags,
+    note_of_numbers,
+    read_sentences,
+    read_trees,
+    sniff_columns,
+)
 from .delimited import (
-    DELIMITERS,
     LARGEST_FIELD,
     SEPARATOR,
     Quoting,
     Rows,
     check_widths,
-    find_header,
+    name_columns,
     parse,
     sniff_delimiter,
     split_rows,
-    usual_width,
 )
 from .errors import DataError
 from .example import Corpus, Example
@@ -27,11 +33,9 @@ from .marked import read_utterances
 from .streaming import BLOCK, Form, to_text
 from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json, named_columns
 from .tag_schemes import NAMES, detect_scheme
-from .tagged_files import is_unnamed_conllu, unify_tags
+from .tagged_files import is_called_conllu, is_unnamed_conllu, unify_tags
 from .text_files import TextFile
 from .tokenizer import Tokenizer
-
-CONLLU = re.compile(r"\.conllu$", re.IGNORECASE)
 
 
 def table_form(
@@ -93,29 +97,26 @@ def delimited_form(
         lines = sample.text.split("\n")
         sample = sample._replace(text="\n".join(lines[: max(1, len(lines) // 2)]) + "\n")
         rows, quoting = parse(sample, delimiter)
-    if not rows:
-        raise sample.error("the file is empty", 1)
-    has_header, said = find_header(rows, known, header)
-    width = len(rows[0].cells) if has_header else usual_width(rows)
-    columns = [cell.strip() for cell in rows[0].cells] if has_header else [str(i + 1) for i in range(width)]
-    body = Rows(columns, [row for row in rows[has_header:] if len(row.cells) == width], "")
+    table = name_columns(sample, rows, known, header, delimiter, quoting)
+    columns, width = table.columns, len(table.columns)
+    body = table._replace(rows=[row for row in table.rows if len(row.cells) == width])
     if not body.rows:
-        raise sample.error("a header, but no row after it", rows[0].line)
+        raise sample.error(f"a header of {width} columns, but no row that has as many", rows[0].line)
     text = find_column(sample, body, text_column, "text")
     label = find_column(sample, body, label_column, "label", taken=text)
 
     def read_rows(file: TextFile) -> list[Example]:
         try:
-            found = split_rows(file.text, delimiter, quoting)
+            block = split_rows(file.text, delimiter, quoting)
         except csv.Error as error:
             raise file.error(error.args[0], error.args[1]) from None
-        check_widths(file, found, width, delimiter)
-        return build_examples(file, Rows(columns, found, ""), text, label, tokenizer, skip_empty)[0]
+        check_widths(file, block, width, delimiter)
+        return build_examples(file, Rows(columns, block, ""), text, label, tokenizer, skip_empty)[0]
 
-    description = f"{DELIMITERS.get(delimiter, repr(delimiter))}-separated, {said}{quoting.form}"
+    has_header = len(table.rows) < len(rows)
     first = sample.text.split("\n")[rows[0].line - 1].strip() if has_header else None
     return Form(
-        f"{description}, text from {columns[text]!r}, label from {columns[label]!r}",
+        f"{table.form}, text from {columns[text]!r}, label from {columns[label]!r}",
         lambda whole: lines_of_rows(whole, delimiter, quoting),
         read_rows,
         first,
@@ -136,26 +137,27 @@ def column_form(
 ) -> tuple[Form, str]:
     """CoNLL columns or CoNLL-U, and the scheme of the tags after they were converted."""
     sample = first_lines(path, encoding)
-    if CONLLU.search(str(path)) or is_unnamed_conllu(sample, word_column, tag_column):
+    lines = sample.text.split("\n")
+    whole = sample._replace(text="\n".join(lines[: lines_of_sentences(sample.text)]) or sample.text)
+    if is_called_conllu(sample) or is_unnamed_conllu(sample, word_column, tag_column):
         column = CONLLU_COLUMNS["xpos" if isinstance(tag_column, int) else tag_column]
 
         def sentences(file: TextFile) -> list[Example]:
             return list(read_trees(file, column))
 
-        description = f"CoNLL-U{'' if CONLLU.search(str(path)) else ' as found out'}"
+        found = sentences(whole)
+        description = [f"CoNLL-U{'' if is_called_conllu(sample) else ' as found out'}"]
     elif isinstance(tag_column, str):
         raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
     else:
-        lines = sample.text.split("\n")
-        columns: Columns = sniff_columns(lines, word_column, tag_column)
+        columns: Columns = sniff_columns(sample, lines, word_column, tag_column)
         tags = known_tags(lines, columns)
 
         def sentences(file: TextFile) -> list[Example]:
             return list(read_sentences(file, file.text.split("\n"), columns, tags))
 
-        description = f"{columns.width} columns by {'tabs' if columns.tabs else 'spaces'}"
-    whole = "\n".join(sample.text.split("\n")[: lines_of_sentences(sample.text)]) or sample.text
-    found = sentences(sample._replace(text=whole))
+        found = sentences(whole)
+        description = [columns.form(), *describe_roles(columns), *note_of_numbers(found, columns)]
     if not found:
         raise sample.error("no sentence in the file", 1)
     scheme = detect_scheme([example.tags or [] for example in found]) if tag_scheme == "auto" else tag_scheme
@@ -169,7 +171,8 @@ def column_form(
             example.lines = [number - file.first_line + 1 for number in example.lines]
         return corpus.examples
 
-    form = Form(f"{description}, tags are {NAMES[scheme]}", lines_of_sentences, read_tagged_sentences, None, encoding)
+    said = ", ".join([*description, f"tags are {NAMES[scheme]}"])
+    form = Form(said, lines_of_sentences, read_tagged_sentences, None, encoding)
     return form, "plain" if scheme == "plain" else target_scheme
 
 

@@ -22,7 +22,7 @@ from .errors import DataError
 from .example import Example
 from .indexing import Ids, Vocabularies, index_examples, join_indexed
 from .text_files import GZIP, SIGNATURES, TextFile
-from .vocabulary import SPECIALS, Vocabulary
+from .vocabulary import Vocabulary, count_characters
 
 BLOCK = 1 << 20  # bytes
 WINDOW = 16  # blocks that are shuffled together
@@ -82,17 +82,10 @@ class Survey:
 
     def vocabulary(self) -> Vocabulary:
         """Of the most frequent words."""
-        kept = sorted(self.words, key=lambda word: (-self.words[word], word))[:MOST_WORDS]
-        kept = [word for word in kept if word not in SPECIALS]
-        return Vocabulary(kept, [self.words[word] for word in kept])
+        return Vocabulary.of_counts(self.words, MOST_WORDS)
 
     def characters(self) -> Vocabulary:
-        counts: Counter[str] = Counter()
-        for word, count in self.words.items():
-            for character in word:
-                counts[character] += count
-        kept = sorted(counts, key=lambda character: (-counts[character], character))
-        return Vocabulary(kept, [counts[character] for character in kept])
+        return Vocabulary.of_counts(count_characters(self.words))
 
 
 class StreamedExamples(Sequence[Example]):
@@ -167,10 +160,9 @@ class StreamedBatches:
         seed: int = 0,
         boundaries: bool = True,
         share: tuple[int, int] = (0, 1),
-        window: int = WINDOW,
     ) -> None:
         self.examples, self.vocabularies, self.batch_size = examples, vocabularies, batch_size
-        self.seed, self.boundaries, self.share, self.window = seed, boundaries, share, window
+        self.seed, self.boundaries, self.share = seed, boundaries, share
         self.epoch = 0
         self.index = 0
         self.counts: dict[int, int] = {}  # of the epoch that was asked for last
@@ -202,8 +194,8 @@ class StreamedBatches:
         """Number, blocks and number of batches of every window of an epoch; windows without a sentence are left out."""
         blocks = self.examples.survey.blocks
         order = np.random.default_rng([self.seed, epoch]).permutation(len(blocks))
-        for number, start in enumerate(range(0, len(blocks), self.window)):
-            chosen = [blocks[i] for i in order[start : start + self.window]]
+        for number, start in enumerate(range(0, len(blocks), WINDOW)):
+            chosen = [blocks[i] for i in order[start : start + WINDOW]]
             count = -(-sum(map(self.examples.size_of, chosen)) // self.batch_size)
             if count:
                 yield number, chosen, count
@@ -265,9 +257,7 @@ def is_dev(number: int, seed: int, fraction: float) -> bool:
     return int.from_bytes(digest, "little") < fraction * 2**64
 
 
-def read_blocks(
-    number: int, path: Path, form: Form, first: int, size: int = BLOCK
-) -> Iterator[tuple[Block, bytes, list[Example]]]:
+def read_blocks(number: int, path: Path, form: Form, first: int) -> Iterator[tuple[Block, bytes, list[Example]]]:
     """Every block of a file with its bytes and its examples."""
     try:
         with open(path, "rb") as file:
@@ -275,9 +265,9 @@ def read_blocks(
             file.seek(start)
             rest = b""
             while True:
-                more = file.read(size)
+                more = file.read(BLOCK)
                 buffer = rest + more
-                end = len(buffer) if len(more) < size else end_of_records(path, form, buffer, line)
+                end = len(buffer) if len(more) < BLOCK else end_of_records(path, form, buffer, line)
                 if end:
                     data = buffer[:end]
                     examples = parse(path, form, data, line)
@@ -287,7 +277,7 @@ def read_blocks(
                 elif len(buffer) > LONGEST_RECORD:
                     raise DataError.at(path, f"a record of more than {LONGEST_RECORD >> 20} MB", line)
                 rest = buffer[end:]
-                if len(more) < size:
+                if len(more) < BLOCK:
                     return
     except FileNotFoundError:
         raise DataError.at(path, "no such file") from None

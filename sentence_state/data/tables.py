@@ -43,10 +43,33 @@ def read_table(
     A column is named as in the header, or by its number from 1. `labelled=False` reads texts only, for predictions.
     `usual`: `columns` of an earlier file. Where this one has columns of those names, none are guessed.
     """
-    file = read_text(path, encoding)
+    return table_corpus(
+        read_text(path, encoding),
+        text_column=text_column,
+        label_column=label_column,
+        labelled=labelled,
+        tokenizer=tokenizer or Tokenizer(),
+        delimiter=delimiter,
+        header=header,
+        skip_empty=skip_empty,
+        usual=usual or {},
+    )
+
+
+def table_corpus(
+    file: TextFile,
+    *,
+    text_column: str | None,
+    label_column: str | None,
+    labelled: bool,
+    tokenizer: Tokenizer,
+    delimiter: str | None,
+    header: bool | None,
+    skip_empty: bool,
+    usual: Mapping[str, str],
+) -> Corpus:
     if not file.text.strip():
         raise file.error("the file is empty", 1)
-    usual = usual or {}
     if is_json(file):
         rows = read_json_lines(file)
     else:
@@ -60,7 +83,7 @@ def read_table(
     label_index = find_column(file, rows, label_column, "label", taken=text_index) if labelled else None
     for index in (text_index,) if label_index is None else (text_index, label_index):
         refuse_nested(file, rows, index)
-    examples, skipped = build_examples(file, rows, text_index, label_index, tokenizer or Tokenizer(), skip_empty)
+    examples, skipped = build_examples(file, rows, text_index, label_index, tokenizer, skip_empty)
     if not examples:
         raise file.error("no row has both a text and a label", 1)
     description = describe(file, rows, text_index, label_index, examples, skipped)
@@ -75,11 +98,14 @@ def named_columns(rows: Rows, text_index: int, label_index: int | None) -> dict[
 
 def read_lines(path: str | PathLike[str], tokenizer: Tokenizer | None = None, encoding: str | None = None) -> Corpus:
     """One text a line, without labels, for predictions; blank lines are left out."""
-    file = read_text(path, encoding)
+    return lines_corpus(read_text(path, encoding), tokenizer or Tokenizer())
+
+
+def lines_corpus(file: TextFile, tokenizer: Tokenizer) -> Corpus:
     if not file.text.strip():
         raise file.error("the file is empty", 1)
     lines = [Row(number, [line]) for number, line in enumerate(file.text.rstrip("\n").split("\n"), start=1)]
-    examples, skipped = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer or Tokenizer(), True)
+    examples, skipped = build_examples(file, Rows(["text"], lines, "lines"), 0, None, tokenizer, True)
     if not examples:
         raise file.error("no line has a word", 1)
     description = [f"{file.path}: {len(examples):,} lines ({file.encoding})"]
@@ -156,16 +182,15 @@ def build_examples(
     """The examples, and the lines that were left out because text or label is empty."""
     examples, skipped = [], []
     for line, cells in rows.rows:
-        text = cells[text_index]
         label = cells[label_index].strip() if label_index is not None else None
-        tokens = tokenizer.tokenize(text)
-        if not tokens or label == "":
-            if not skip_empty:
-                raise file.error(f"empty {'label' if tokens else 'text'} (--skip-empty to leave such rows out)", line)
+        example = Example.of_text(cells[text_index], tokenizer, label, file.path, (line,))
+        if example.words and label != "":
+            examples.append(example)
+        elif skip_empty:
             skipped.append(line)
-            continue
-        words, offsets = [token.text for token in tokens], [(token.start, token.end) for token in tokens]
-        examples.append(Example(words, label, text=text, offsets=offsets, path=file.path, lines=(line,)))
+        else:
+            empty = "label" if example.words else "text"
+            raise file.error(f"empty {empty} (--skip-empty to leave such rows out)", line)
     return examples, skipped
 
 

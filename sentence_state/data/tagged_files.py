@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from os import PathLike
 
-from .columns import columns_corpus, looks_like_conllu, read_conllu, trees_corpus
-from .errors import DataError
+from .columns import columns_corpus, looks_like_conllu, trees_corpus
 from .example import Corpus, Example
 from .tag_schemes import NAMES, SCHEMES, TYPED, breaks, convert, detect_scheme, is_tag_of
 from .text_files import TextFile, read_text
@@ -31,20 +30,26 @@ def read_tagged(
     Tags that break their scheme raise an error, or with `broken="repair"` are read as conlleval does.
     `tag_column=None` reads words only, for predictions.
     """
-    conllu = "xpos" if isinstance(tag_column, int) else tag_column
-    if re.search(r"\.conllu(\.gz)?$", str(path), re.IGNORECASE):
-        corpus = read_conllu(path, tag_column=conllu, encoding=encoding)
-    else:
-        file = read_text(path, encoding)
-        if is_unnamed_conllu(file, word_column, tag_column):
-            corpus = trees_corpus(file, conllu, "CoNLL-U as found out")
-        elif isinstance(tag_column, str):
-            raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
-        else:
-            corpus = columns_corpus(file, word_column, tag_column)
+    corpus = tagged_corpus(read_text(path, encoding), word_column, tag_column)
     if tag_column is not None:
         unify_tags(corpus, tag_scheme, target_scheme, broken)
     return corpus
+
+
+def tagged_corpus(file: TextFile, word_column: int, tag_column: int | str | None) -> Corpus:
+    """Sentences with their tags as they stand in the file."""
+    conllu = "xpos" if isinstance(tag_column, int) else tag_column
+    if is_called_conllu(file):
+        return trees_corpus(file, conllu, "CoNLL-U")
+    if is_unnamed_conllu(file, word_column, tag_column):
+        return trees_corpus(file, conllu, "CoNLL-U as found out")
+    if isinstance(tag_column, str):
+        raise file.error(f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
+    return columns_corpus(file, word_column, tag_column)
+
+
+def is_called_conllu(file: TextFile) -> bool:
+    return file.path.lower().removesuffix(".gz").endswith(".conllu")
 
 
 def is_unnamed_conllu(file: TextFile, word_column: int, tag_column: int | str | None) -> bool:

@@ -32,6 +32,7 @@ SIGNATURES = {
     b"\xfd7zXZ": "an xz archive",
     b"\x28\xb5\x2f\xfd": "a zstd archive",
 }
+WIDE = re.compile(r"u(tf)?[-_ ]?(16|32)", re.IGNORECASE)  # names of encodings
 ASCII = bytes(range(128))
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a"))
 NOT_CP1252 = b"\x81\x8d\x8f\x90\x9d\xff"  # five bytes without a character, and one that text hardly ever holds
@@ -49,7 +50,11 @@ class TextFile(NamedTuple):
 
 def read_text(path: str | PathLike[str], encoding: str | None = None) -> TextFile:
     """Read a whole text file. Without `encoding`: UTF-8, UTF-16 with its mark, or cp1252 where it is plausible."""
-    data = read_bytes(path)
+    return text_of(read_bytes(path), path, encoding)
+
+
+def text_of(data: bytes, path: str | PathLike[str], encoding: str | None = None) -> TextFile:
+    """The bytes of a file as text."""
     for signature, kind in SIGNATURES.items():
         if data.startswith(signature):
             raise DataError.at(path, f"this is {kind}, not text: export it as CSV, TSV, JSONL or CoNLL columns", 1)
@@ -128,10 +133,13 @@ def plausibly_cp1252(data: bytes) -> bool:
     return len(high) < 0.3 * len(data) and valid < 0.5 * len(high)
 
 
-def is_surely_utf8(data: bytes) -> bool:
-    """More than ASCII, in which all encodings agree: text of another one is hardly ever UTF-8 by chance."""
+def is_surely_utf8(data: bytes, other: str) -> bool:
+    """Rather than the encoding `other`, text of which is hardly ever UTF-8 by chance, unless it is ASCII: that is the
+    same in both, but in UTF-16 and UTF-32 has a NUL in every character."""
+    if data.isascii():
+        return bool(WIDE.match(other)) and b"\0" not in data
     try:
-        return not data.isascii() and bool(data.decode("utf-8"))
+        return bool(data.decode("utf-8"))
     except UnicodeDecodeError:
         return False
 

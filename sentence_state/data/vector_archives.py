@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError
 from .text_files import LARGEST_RATIO, SMALL
-from .vector_files import LARGEST, read_vectors
+from .vector_files import LARGEST, encode, read_vectors
 
 # What numpy raises on a file that is no .npz, or a damaged one.
 DAMAGED = (
@@ -32,7 +32,7 @@ def write_archive(
 
     Returns how many words were looked up and how many found.
     """
-    keys = [key.encode("utf-8", "surrogatepass") for word in words for key in (word, word.lower())]
+    keys = [encode(key) for word in words for key in (word, word.lower())]
     wanted = {key: row for row, key in enumerate(dict.fromkeys(keys))}
     parts = [read_vectors(Path(source), wanted, len(wanted)) for source in sources]
     vectors = np.concatenate([vectors * found[:, None] for vectors, found in parts], axis=1)
@@ -57,11 +57,15 @@ def read_archive(path: Path, wanted: Mapping[bytes, int], rows: int) -> tuple[ND
     try:
         check_size(path)
         with np.load(path, allow_pickle=False) as arrays:
-            words, kept = arrays["words"].tobytes().split(b"\n"), arrays["vectors"]
+            joined, kept = arrays["words"], arrays["vectors"]
     except FileNotFoundError:
         raise DataError.at(path, "no such file") from None
     except DAMAGED as error:
         raise DataError.at(path, f"no archive of word vectors, or a damaged one ({error})") from None
+    if joined.dtype != np.uint8:
+        written = "words as bytes (uint8) with line ends between them, vectors in half precision"
+        raise DataError.at(path, f"expected {written}, as `reproduce vectors` writes; words are {joined.dtype}")
+    words = joined.tobytes().split(b"\n")
     if kept.ndim != 2 or len(kept) != len(words) or not 0 < kept.shape[1] <= LARGEST or kept.dtype != np.float16:
         raise DataError.at(
             path,

@@ -40,6 +40,10 @@ class Hit(NamedTuple):
     numbers: bytes
 
 
+def encode(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")
+
+
 def read_vectors(path: Path, wanted: Mapping[bytes, int], rows: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """(rows, D) vectors of the wanted words, each in its row, and which rows were found. Of a word that comes twice,
     the first is read."""

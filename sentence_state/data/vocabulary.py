@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -26,44 +26,30 @@ class Vocabulary:
         counts: Sequence[int] | None = None,
         *,
         specials: Sequence[str] = SPECIALS,
-        lowercase: bool = False,
     ) -> None:
         self.words = [*specials, *words]
         self.counts = [0] * len(specials) + list(counts if counts is not None else [0] * len(words))
         self.specials = tuple(specials)
-        self.lowercase = lowercase
         # a "<pad>" in somebody's text is an unknown word, not padding: the specials cannot be looked up
         self.index = {word: len(specials) + position for position, word in enumerate(words)}
         if len(self.index) != len(words) or len(self.counts) != len(self.words):
             raise ValueError(f"expected {len(words)} different words with a count each")
 
     @classmethod
-    def of_words(
-        cls,
-        sentences: Iterable[Iterable[str]],
-        *,
-        min_count: int = 1,
-        keep: Collection[str] = (),
-        lowercase: bool = False,
-    ) -> Vocabulary:
-        """Words that occur `min_count` times or are in `keep`, the most frequent first, then by alphabet."""
-        counts = Counter(word for sentence in sentences for word in sentence)
-        if lowercase:
-            counts = fold(counts)
-        kept = [word for word, count in counts.items() if (count >= min_count or word in keep) and word not in SPECIALS]
-        kept.sort(key=lambda word: (-counts[word], word))
-        return cls(kept, [counts[word] for word in kept], lowercase=lowercase)
+    def of_words(cls, sentences: Iterable[Iterable[str]]) -> Vocabulary:
+        """The most frequent words first, then by alphabet."""
+        return cls.of_counts(Counter(word for sentence in sentences for word in sentence))
 
     @classmethod
-    def of_characters(cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1) -> Vocabulary:
+    def of_characters(cls, sentences: Iterable[Iterable[str]]) -> Vocabulary:
         """Characters of all words, the most frequent first."""
-        words = Counter(word for sentence in sentences for word in sentence)
-        counts: Counter[str] = Counter()
-        for word, count in words.items():
-            for character in word:
-                counts[character] += count
-        kept = sorted((c for c in counts if counts[c] >= min_count), key=lambda c: (-counts[c], c))
-        return cls(kept, [counts[character] for character in kept])
+        return cls.of_counts(count_characters(Counter(word for sentence in sentences for word in sentence)))
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, int], most: int | None = None) -> Vocabulary:
+        """Words that are counted already, the `most` frequent of them."""
+        kept = sorted((word for word in counts if word not in SPECIALS), key=lambda word: (-counts[word], word))[:most]
+        return cls(kept, [counts[word] for word in kept])
 
     @classmethod
     def of_labels(cls, labels: Iterable[str]) -> Vocabulary:
@@ -75,18 +61,12 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def __contains__(self, word: str) -> bool:
-        return self.fold(word) in self.index
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.to_json() == other.to_json()
 
-    def fold(self, word: str) -> str:
-        return word.lower() if self.lowercase else word
-
     def id(self, word: str) -> int:
         if self.specials:
-            return self.index.get(self.fold(word), UNKNOWN_ID)
+            return self.index.get(word, UNKNOWN_ID)
         return self.index[word]
 
     def ids(self, words: Iterable[str]) -> list[int]:
@@ -104,7 +84,6 @@ class Vocabulary:
         content = {
             "format": FORMAT,
             "specials": list(self.specials),
-            "lowercase": self.lowercase,
             "words": self.words[size:],
             "counts": self.counts[size:],
         }
@@ -115,10 +94,7 @@ class Vocabulary:
         content = json.loads(text)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"expected a file of the format {FORMAT!r}")
-        return cls(content["words"], content["counts"], specials=content["specials"], lowercase=content["lowercase"])
-
-    def save(self, path: str | PathLike[str]) -> None:
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        return cls(content["words"], content["counts"], specials=content["specials"])
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Vocabulary:
@@ -130,9 +106,9 @@ class Vocabulary:
             raise DataError.at(path, f"no vocabulary of sentence-state ({error})") from None
 
 
-def fold(counts: Counter[str]) -> Counter[str]:
-    """Counts of lower-cased words."""
-    folded: Counter[str] = Counter()
-    for word, count in counts.items():
-        folded[word.lower()] += count
-    return folded
+def count_characters(words: Mapping[str, int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    return counts

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ..data.errors import DataError
 from ..models import ModelConfig
 from ..models.config import check_fields
-from ..models.files import read_json
+from ..data.files import read_json
 from ..training import PRESETS, TrainingConfig, preset
 from .material import Data
 from .measurements import Measurement

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..data.errors import DataError
 from ..encoders import ENCODERS
-from ..models.files import read_json
+from ..data.files import read_json
 from .experiment import Experiment, Plan, Row
 
 AT_TOP = {

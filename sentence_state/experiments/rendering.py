@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..models.files import replacing, write_text
+from ..data.files import replacing, write_text
 from .document import Figure, Report, Section, Table
 
 FIGURES = "figures"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..data.errors import DataError
-from ..models.files import read_json, write_json, write_text
+from ..data.files import read_json, write_json, write_text
 from ..training import TrainingConfig
 from .experiment import Plan, configure, slug
 from .runs import Run, changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..data.description import check_fields as check_fields
+from ..data.description import check_fields
 from ..encoders import ENCODERS
 from ..encoders.encoding import check_choice, check_size
 from ..encoders.sentence_state_lstm import INITIALISATIONS

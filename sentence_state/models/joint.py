@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
-from ..data.predictions import span_predictions
+from ..data.predictions import Prediction, span_predictions
 from ..encoders import Encoding
 from ..heads import CRF, Classifier
 from .config import ModelConfig
@@ -25,7 +25,7 @@ from .heads import (
     tag_scores,
     tagging_loss,
 )
-from .model import Decoded, Model, Prediction
+from .model import Decoded, Model
 
 
 class JointModel(Model):

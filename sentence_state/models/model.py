@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -14,9 +14,7 @@ from torch import Tensor, nn
 from ..data.batching import Batch, Batches
 from ..data.example import Example
 from ..data.indexing import Vocabularies, index_examples
-from ..data.predictions import Prediction as Prediction
-from ..data.predictions import SpanPrediction as SpanPrediction
-from ..data.predictions import read_texts
+from ..data.predictions import Prediction, read_texts
 from ..data.tag_schemes import detect_scheme
 from ..data.tokenizer import Tokenizer
 from ..data.vocabulary import Vocabulary
@@ -178,11 +176,15 @@ class Model(nn.Module):
         self, examples: Sequence[Example], batch_size: int = 32, decode: Callable[[Batch], Decoded] | None = None
     ) -> Decoded:
         """`decode`, the model's own or the one given, for any number of examples, in their order."""
+        decode, batches = decode or self.decode, self.reading(examples, batch_size)
+        return self.in_order(((batch.positions.tolist(), decode(batch)) for batch in batches), examples)
+
+    def in_order(self, parts: Iterable[tuple[Sequence[int], Decoded]], examples: Sequence[Example]) -> Decoded:
+        """The answers of many parts, each with the places of its examples, in the order of the examples."""
         labels: list[str] = [""] * len(examples)
         tags: list[list[str]] = [[]] * len(examples)
-        for batch in self.reading(examples, batch_size):
-            found = (decode or self.decode)(batch)
-            for place, row in enumerate(batch.positions.tolist()):
+        for rows, found in parts:
+            for place, row in enumerate(rows):
                 if found.labels is not None:
                     labels[row] = found.labels[place]
                 if found.tags is not None:

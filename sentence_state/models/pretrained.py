@@ -14,15 +14,13 @@ import safetensors
 import torch
 from torch import Tensor
 
-from ..data.description import CONFIG as CONFIG
-from ..data.description import FORMAT_VERSION as FORMAT_VERSION
-from ..data.description import VOCABULARIES, description_hash, read_config, read_vocabularies
+from ..data.description import CONFIG, FORMAT_VERSION, VOCABULARIES, description_hash, read_config, read_vocabularies
 from ..data.files import FolderError, write_json, write_text
 from ..data.tokenizer import Tokenizer
 from ..encoders import SentenceStateLSTM
 from ..encoders.encoding import check_choice
 from .config import ModelConfig
-from .files import read_tensors, shapes_of, write_tensors
+from .tensor_files import read_tensors, shapes_of, write_tensors
 
 if TYPE_CHECKING:
     from .model import Model
@@ -38,7 +36,7 @@ def save(model: Model, folder: str | PathLike[str]) -> None:
     """The weights come last: what stands beside them is already theirs."""
     folder = Path(folder)
     save_description(model, folder)
-    save_weights(model, folder)
+    save_tensors(model, model.state_dict(), folder)
 
 
 def save_description(model: Model, folder: Path) -> None:
@@ -53,10 +51,6 @@ def save_description(model: Model, folder: Path) -> None:
             write_text(folder / f"{name}.json", vocabulary.to_json())
     write_json(folder / VERSIONS, versions())
     write_json(folder / CONFIG, describe(model))
-
-
-def save_weights(model: Model, folder: Path) -> None:
-    save_tensors(model, model.state_dict(), folder)
 
 
 def save_tensors(model: Model, weights: dict[str, Tensor], folder: Path) -> None:

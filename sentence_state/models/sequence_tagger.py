@@ -10,12 +10,12 @@ from torch import Tensor
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
-from ..data.predictions import span_predictions
+from ..data.predictions import Prediction, span_predictions
 from ..encoders import Encoding
 from ..heads import CRF
 from .config import ModelConfig
 from .heads import allowed_tags, best_tags, tag_divergence, tag_scores, tagging_loss
-from .model import Decoded, Model, Prediction
+from .model import Decoded, Model
 
 
 class SequenceTagger(Model):

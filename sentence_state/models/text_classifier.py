@@ -11,11 +11,12 @@ from torch.nn import functional as F
 from ..data.batching import Batch
 from ..data.example import Example
 from ..data.indexing import Vocabularies
+from ..data.predictions import Prediction
 from ..encoders import Encoding
 from ..heads import Classifier
 from .config import ModelConfig
 from .heads import best_labels, divergence, label_predictions
-from .model import Decoded, Model, Prediction
+from .model import Decoded, Model
 
 
 class TextClassifier(Model):

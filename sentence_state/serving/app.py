@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -59,7 +58,6 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
         docs_url=None,  # these pages load their scripts from another host
         redoc_url=None,
         redirect_slashes=False,  # to an address made of what the client calls this host, without its https
-        lifespan=closing(services),
     )
     app.state.services = services
     app.state.busy = Front(answer_busy, metrics)  # what PatientProtocol gives a client who is one too many
@@ -151,16 +149,6 @@ def create_app(services: Sequence[Service], limits: Limits, metrics: Metrics, to
     return app
 
 
-def closing(services: Sequence[Service]) -> Any:
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        for service in services:
-            await asyncio.to_thread(service.close)
-
-    return lifespan
-
-
 def bearer(token: str) -> Any:
     """A dependency that lets nobody pass without the token."""
 
@@ -188,6 +176,8 @@ async def result_of(future: Future[Any]) -> Any:
     """What comes out of the model's thread."""
     try:
         return await asyncio.wrap_future(future)
+    except Closed:
+        raise
     except Exception:  # its traceback is in the log of the model's thread
         raise HTTPException(500, "the model failed on this request") from None
 

@@ -6,12 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..data.example import Example
-from ..models.model import Prediction
+from ..data.predictions import Prediction
 from .limits import Limits
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Request:
             self.future.set_result(self.answers)
 
     def fail(self, error: BaseException) -> None:
-        if not self.future.done():
+        with suppress(InvalidStateError):  # it has failed already, perhaps this moment in another thread
             self.future.set_exception(error)
 
 
@@ -120,10 +121,8 @@ class Batcher:
         return self.thread.is_alive() and not self.closed
 
     def close(self) -> None:
-        """Take nothing new, answer what was accepted, and end the thread."""
-        with self.changed:
-            self.closed = True
-            self.changed.notify()
+        """Take nothing new, refuse what waits, and end the thread after the batch that is being computed."""
+        self.give_up(Closed("the server is stopping"))
         self.thread.join()
 
     # ---- in the thread ----------------------------------------------------------------------------
@@ -139,12 +138,12 @@ class Batcher:
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.waiting or self.calls or self.closed)
-                if not self.waiting and not self.calls:
-                    return  # closed, and everything is answered
-                calls, self.calls = self.calls, []
+                if self.closed:
+                    return
+                call = self.calls.pop(0) if self.calls else None  # one: closing has to wait for what is taken
                 batch = self.gather() if self.waiting else []
-            for function, future in calls:
-                perform(function, future)
+            if call:
+                perform(*call)
             if batch:
                 self.compute(batch)
 
@@ -153,6 +152,7 @@ class Batcher:
         with self.changed:
             self.closed = True
             waiting, self.waiting, calls, self.calls = self.waiting, [], self.calls, []
+            self.changed.notify()
         for sentence in waiting:
             sentence.request.fail(error)
         for _, future in calls:
@@ -166,6 +166,8 @@ class Batcher:
             left = deadline - time.monotonic()
             if left <= 0 or not self.changed.wait(left):
                 break
+        if self.closed:
+            return []  # nobody waits any more
         batch = similar(self.waiting, self.limits.max_batch)
         taken = set(map(id, batch))
         self.waiting = [sentence for sentence in self.waiting if id(sentence) not in taken]

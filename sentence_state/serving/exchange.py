@@ -10,11 +10,11 @@ from torch import Tensor
 
 from ..data.batching import Batch, collate
 from ..data.example import Example
+from ..data.predictions import Prediction
 from ..data.vocabulary import END, START
 from ..encoders import Encoding, SentenceStateLSTM
 from ..encoders.sentence_state_lstm import Trace
 from ..models import Model
-from ..models.model import Prediction
 from ..ops.equations import State
 from ..ops.recurrence import mean_word
 from ..ops.released import released_sentence

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,7 +20,8 @@ from .metrics import Metrics
 from .protocol import PatientProtocol
 from .service import Served, Service, names_of
 
-DRAIN_SECONDS = 30  # for what was accepted to be answered after SIGTERM or Ctrl-C
+DRAIN_SECONDS = 30.0  # for what was accepted to be answered after SIGTERM or Ctrl-C
+LAST_SECONDS = 1.0  # for the last answers to go out
 
 
 def build_app(
@@ -31,12 +34,16 @@ def build_app(
     """The application for loaded models, which share the cores unless `threads` says how many each takes."""
     limits, metrics = limits or Limits(), Metrics()
     threads = threads or threads_each(len(models))
-    services = [
-        Service(name, folder, model, limits, threads, metrics.watch(name))
-        for name, folder, model in zip(names_of(folders), folders, models, strict=True)
-    ]
-    metrics.watch_queues(services)
-    return create_app(services, limits, metrics, token)
+    services: list[Service] = []
+    try:
+        for name, folder, model in zip(names_of(folders), folders, models, strict=True):
+            services.append(Service(name, folder, model, limits, threads, metrics.watch(name)))
+        metrics.watch_queues(services)
+        return create_app(services, limits, metrics, token)
+    except BaseException:  # Ctrl-C too: a thread that computes while the interpreter ends aborts the process
+        for service in services:
+            service.close()
+        raise
 
 
 def threads_each(models: int) -> int:
@@ -60,10 +67,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(app: FastAPI, listening: socket.socket, max_connections: int, started: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C, then answer what was accepted."""
-    before = {number: signal.signal(number, ignore) for number in (signal.SIGTERM, signal.SIGINT)}
+    """Serve until SIGTERM or Ctrl-C, then answer what was accepted. No thread of a model is left behind: one that
+    computes while the interpreter ends would abort the process."""
+    server = uvicorn_server(app, max_connections)
+
+    def end(number: int, frame: object) -> None:
+        """Before uvicorn listens to signals, and when it raises them again at its end, where nothing is left to do."""
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        asyncio.run(serve(uvicorn_server(app, max_connections), listening, started))
+        asyncio.run(serve(server, listening, started))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -74,25 +88,44 @@ def uvicorn_server(app: FastAPI, max_connections: int) -> uvicorn.Server:
         app,
         log_level="warning",
         access_log=False,
-        lifespan="on",
+        lifespan="off",  # its end is left out after a second Ctrl-C: `serve` closes the services
         http=PatientProtocol,
         ws="none",
         limit_concurrency=max_connections,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
         server_header=False,
     )
     return uvicorn.Server(config)
 
 
 async def serve(server: uvicorn.Server, listening: socket.socket, started: Callable[[], None]) -> None:
+    """Until SIGTERM or Ctrl-C; then what was accepted is answered for DRAIN_SECONDS, or until another Ctrl-C."""
     task = asyncio.create_task(server.serve([listening]))
-    while not server.started and not task.done():
-        await asyncio.sleep(0.01)
-    if server.started:
-        started()
-    await task
+    try:
+        await until(lambda: server.started or task.done())
+        if server.started:
+            started()
+        await until(lambda: server.should_exit or task.done())
+        await until(lambda: server.force_exit or task.done(), DRAIN_SECONDS)
+    finally:
+        server.should_exit = True
+        await stop(server)
+        await task
 
 
-def ignore(number: int, frame: object) -> None:
-    """uvicorn raises the signal again once it has stopped: by then there is nothing left to do."""
+async def stop(server: uvicorn.Server) -> None:
+    """503 for all who still wait, and an end for clients that are slow to ask or to read."""
+    services: Sequence[Service] = server.config.app.state.services  # type: ignore[union-attr]
+    await asyncio.gather(*(asyncio.to_thread(service.close) for service in services))
+    state = server.server_state
+    await until(lambda: not state.connections, LAST_SECONDS)
+    for connection in list(state.connections):
+        connection.transport.abort()
+    await until(lambda: not state.tasks)
+
+
+async def until(condition: Callable[[], bool], seconds: float = math.inf) -> None:
+    """uvicorn tells nobody how far it is: one has to look."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        await asyncio.sleep(0.05)

@@ -12,7 +12,7 @@ import torch
 
 from ..data.description import CONFIG, read_config
 from ..data.example import Example
-from ..data.predictions import Prediction, read_text
+from ..data.predictions import Prediction, example_of
 from ..models import FolderError, Model, ModelConfig
 from ..runtime import EXPORT, RuntimeModel
 from .batcher import Batcher, Watch
@@ -64,7 +64,7 @@ class Service:
         if size > self.limits.max_characters:
             raise TextError(f"text {row} has {size} characters, at most {self.limits.max_characters} are read")
         try:
-            example = read_text(text, row, self.model.tokenizer)
+            example = example_of(text, row, self.model.tokenizer)
         except ValueError:
             raise TextError(f"text {row} has no words") from None
         if len(example.words) > self.limits.max_words:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer, SparseAdam
 
-from ..models.files import UNFINISHED, FolderError, read_tensors, remove, write_tensors
+from ..data.files import UNFINISHED, FolderError, remove
+from ..models.tensor_files import read_tensors, write_tensors
 from .parallel import copy_into, part_like, whole
 
 FOLDER = "checkpoints"

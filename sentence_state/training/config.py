@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from ..data.description import check_fields
 from ..encoders.encoding import check_choice, check_size
-from ..models.config import ModelConfig, check_fields
+from ..models.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class TrainingConfig:
         for name in ("patience", "clip", "l2", "word_rate", "consistency", "checkpoint_seconds", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("clip", "l2", "word_rate", "consistency", "checkpoint_seconds", "learning_rate", "decay"):
+            if math.isinf(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got {getattr(self, name)}")
         if self.seed >= 2**63:
             raise ValueError(f"seed must be less than 2^63, got {self.seed}")
         for name in ("learning_rate", "decay"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from ..data.example import Example
-from ..models.files import write_json
+from ..data.files import write_json
 
 BAD_BATCH = "bad_batch.json"
 

@@ -19,7 +19,7 @@ from ..data.example import Example, Splits
 from ..data.indexing import index_examples
 from ..data.streaming import StreamedBatches, StreamedExamples
 from ..models import Decoded, Model
-from ..models.files import FolderError, read_json, write_json
+from ..data.files import FolderError, read_json, write_json
 from ..models.pretrained import read_weights, save_tensors
 from . import run_folder
 from .averaging import WeightAverage

@@ -23,7 +23,7 @@ from typing import Any
 from ..data.example import Example, Splits
 from ..data.streaming import StreamedExamples
 from ..models import Model
-from ..models.files import UNFINISHED, FolderError, read_json, remove, sync_folder, write_json, writing_error
+from ..data.files import UNFINISHED, FolderError, read_json, remove, sync_folder, write_json, writing_error
 from ..models.pretrained import CONFIG, describe, save_description
 from .checkpoint import FOLDER
 from .config import TrainingConfig

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..models.files import FolderError
+from ..data.files import FolderError
 from .config import TrainingConfig
 from .evaluation import Evaluation
 

@@ -4,14 +4,23 @@ import gzip
 
 import pytest
 
-from sentence_state.data.columns import read_columns, read_conllu
+from sentence_state.data.columns import columns_corpus, trees_corpus
 from sentence_state.data.errors import DataError
+from sentence_state.data.text_files import read_text
 
 
 def write(tmp_path, text, name="train.conll"):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def read_columns(path, word_column=0, tag_column=-1):
+    return columns_corpus(read_text(path), word_column, tag_column)
+
+
+def read_conllu(path, tag_column="xpos"):
+    return trees_corpus(read_text(path), tag_column, "CoNLL-U")
 
 
 def sentences(corpus):
@@ -84,6 +93,42 @@ def test_lines_are_kept_for_messages(tmp_path):
 def test_what_was_found_out_is_described(tmp_path):
     path = write(tmp_path, "John B-PER\nsleeps O\n")
     assert read_columns(path).description == [f"{path}: 1 sentences, 2 words (2 columns by spaces, UTF-8)"]
+
+
+NUMBERED = "1 John NNP x B-PER\n2 sleeps VBZ x O\n\n1 Bye UH x O\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "roles"),
+    [
+        ({}, "words from column 0, tags from column 4 (--word-column, --tag-column to choose)"),
+        ({"word_column": -4, "tag_column": 2}, "words from column 1, tags from column 2 (--word-column, --tag-column"),
+        ({"word_column": 1, "tag_column": None}, "words from column 1 (--word-column to choose)"),
+    ],
+)
+def test_which_columns_hold_words_and_tags_is_described(tmp_path, options, roles):
+    assert read_columns(write(tmp_path, NUMBERED), **options).description[1].startswith(roles)
+
+
+@pytest.mark.parametrize(("options", "meant"), [({}, 1), ({"tag_column": 1}, 2), ({"tag_column": None}, 1)])
+def test_words_that_only_count_are_noted(tmp_path, options, meant):
+    path = write(tmp_path, NUMBERED)
+    note = f"{path}: the words are 1, 2, 3, ..: --word-column {meant} may be meant"
+    assert read_columns(path, **options).description[-1] == note
+
+
+@pytest.mark.parametrize("text", [NUMBERED.replace("2 sleeps", "3 sleeps"), "1 O\n2 O\n\n1 O\n"])
+def test_other_numbers_are_words(tmp_path, text):
+    assert not any("may be meant" in note for note in read_columns(write(tmp_path, text)).description)
+
+
+@pytest.mark.parametrize(("word", "tag", "place"), [(-1, -1, 4), (4, -1, 4), (-5, 0, 0), (2, 2, 2), (1, -4, 1)])
+def test_one_column_cannot_be_words_and_tags(tmp_path, word, tag, place):
+    path = write(tmp_path, NUMBERED)
+    with pytest.raises(DataError) as error:
+        read_columns(path, word_column=word, tag_column=tag)
+    found = f"words and tags are both column {place} of 5, counted from 0"
+    assert str(error.value) == f"{path}:1: {found}: choose another --word-column or --tag-column"
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,9 @@ WORDS = ["a", "fine", "film", "with, commas", 'and "quotes"', "über", "two\nlin
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """So that a small file has many."""
-    defaults = module.read_blocks.__defaults__
-    monkeypatch.setattr(module.read_blocks, "__defaults__", (300,))
-    yield
-    module.read_blocks.__defaults__ = defaults
+    """So that a small file has many, in windows of three."""
+    monkeypatch.setattr(module, "BLOCK", 300)
+    monkeypatch.setattr(module, "WINDOW", 3)
 
 
 def write_table(path, size=80, seed=0):
@@ -129,7 +127,7 @@ def test_dev_stays_small_however_many_sentences_there_are(tmp_path, monkeypatch)
 def batches_of(streamed, **options):
     survey = streamed.survey
     vocabularies = Vocabularies(survey.vocabulary(), survey.characters(), Vocabulary.of_labels(survey.labels))
-    return StreamedBatches(streamed, vocabularies, 8, window=3, **options)
+    return StreamedBatches(streamed, vocabularies, 8, **options)
 
 
 def test_an_epoch_has_every_sentence_once_in_an_order_of_its_own(tmp_path):
@@ -175,7 +173,7 @@ def test_shares_of_processes_make_up_the_batch(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.read_blocks, "__defaults__", (20_000,))
+    monkeypatch.setattr(module, "BLOCK", 20_000)
     monkeypatch.setattr(streamed_forms, "BLOCK", 20_000)
     peaks = []
     for times in (1, 8):

@@ -115,10 +115,40 @@ def test_a_header_is_found_in_every_language(tmp_path, names, labels):
     assert len(StreamedExamples([path], table_form(path, header=False))) == 61
 
 
+def test_tabs_go_before_commas_that_every_text_has(tmp_path):
+    path = write(tmp_path, "pos\ta film , fine\nneg\ta film , dull\n", "reviews.txt")
+    assert pairs(read_table(path)) == [("a film , fine", "pos"), ("a film , dull", "neg")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 60])
+def test_a_column_of_row_numbers_has_an_empty_header(tmp_path, size):
+    rows = "".join(f"{i},film {i} is long,{('neg', 'pos')[i % 2]}\n" for i in range(size))
+    path = write(tmp_path, ",0,1\n" + rows)
+    assert len(read_table(path, text_column="0", label_column="1").examples) == size
+    assert "a header, UTF-8" in read_table(path, labelled=False).description[0]
+    if size > 1:
+        assert len(StreamedExamples([path], table_form(path, text_column="0", label_column="1"))) == size
+
+
 @pytest.mark.parametrize("first", ["a film that is fine,pos", "7,neutral", "so: so,1"])
 def test_a_first_row_like_the_others_is_no_header(tmp_path, first):
     rows = "".join(f"film {i} is long,{('pos', 'neg', '1')[i % 3]}\n" for i in range(60))
     assert len(read_table(write(tmp_path, f"{first}\n{rows}")).examples) == 61
+
+
+def test_columns_without_a_name_at_the_end_of_a_header_do_not_hide_it(tmp_path):
+    rows = ["v1,v2,,,", *(f"{'spam' if i % 3 else 'ham'},some text {i},,,{'x' * (i == 7)}" for i in range(20))]
+    path = write(tmp_path, "\n".join(rows))
+    corpus = read_table(path)
+    assert "text from column 'v2', label from column 'v1'" in corpus.description
+    assert (len(corpus.examples), {example.label for example in corpus.examples}) == (20, {"spam", "ham"})
+    assert len(StreamedExamples([path], table_form(path))) == 20
+    assert len(read_table(write(tmp_path, "\n".join(rows[1:]))).examples) == 20
+
+
+def test_columns_that_are_empty_everywhere_make_no_header(tmp_path):
+    path = write(tmp_path, "".join(f"a text of its own {i},and another {i},,\n" for i in range(20)))
+    assert len(read_table(path, labelled=False).examples) == 20
 
 
 def test_whether_there_is_a_header_can_be_said(tmp_path):
@@ -132,6 +162,13 @@ def test_whether_there_is_a_header_can_be_said(tmp_path):
 def test_numbers_and_booleans_of_json_become_labels(tmp_path):
     path = write(tmp_path, '{"text": "a", "label": 1}\n{"text": "b", "label": false}\n', "a.jsonl")
     assert [example.label for example in read_table(path).examples] == ["1", "false"]
+
+
+def test_nan_in_json_is_a_missing_value(tmp_path):
+    rows = [{"text": "a", "label": "x"}, {"text": float("nan"), "label": "y"}, {"text": "b", "label": float("nan")}]
+    path = write(tmp_path, "\n".join(map(json.dumps, [*rows, {"text": "NaN", "label": "y"}])), "reviews.jsonl")
+    assert message(path) == "reviews.jsonl:2: empty text (--skip-empty to leave such rows out)"
+    assert pairs(read_table(path, skip_empty=True)) == [("a", "x"), ("NaN", "y")]
 
 
 def test_what_was_found_out_is_described(tmp_path):

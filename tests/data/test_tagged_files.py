@@ -178,6 +178,15 @@ def test_ten_columns_that_are_no_conllu_or_are_counted_are_columns(tmp_path, row
     assert "10 columns by tabs" in read_tagged(write(tmp_path, rows), **options).description[0]
 
 
+def test_columns_of_a_streamed_file_are_described_and_differ(tmp_path):
+    path = write(tmp_path, "1 Ann NNP B-PER|2 runs VBZ O||1 Bye UH O|")
+    roles = "words from column 0, tags from column 3 (--word-column, --tag-column to choose)"
+    note = "the words are 1, 2, 3, ..: --word-column 1 may be meant"
+    assert column_form(path)[0].description == f"4 columns by spaces, {roles}, {note}, tags are BIO"
+    with pytest.raises(DataError, match=r":1: words and tags are both column 3 of 4, counted from 0: choose another"):
+        column_form(path, word_column=3)
+
+
 def test_words_are_read_without_tags(tmp_path):
     assert read_tagged(write(tmp_path, "Ann|runs"), tag_column=None).examples[0].words == ["Ann", "runs"]
     path = write(tmp_path, "1\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_", "dev.conllu")

@@ -7,7 +7,7 @@ import torch
 
 from sentence_state.data.batching import collate, widen
 from sentence_state.data.example import Example
-from sentence_state.data.predictions import read_text
+from sentence_state.data.predictions import example_of
 from sentence_state.data.tag_schemes import breaks
 from sentence_state.data.tokenizer import Tokenizer
 from sentence_state.models import JointModel, ModelConfig, SequenceTagger, TextClassifier
@@ -241,7 +241,7 @@ def test_the_same_seed_builds_the_same_model_and_leaves_random_numbers_alone():
 
 def test_raw_text_is_cut_by_the_models_tokenizer():
     model = TextClassifier.from_examples(corpus(9), small(), tokenizer=Tokenizer(whitespace=True, contractions=False))
-    assert read_text("it's good,", 0, model.tokenizer).words == ["it's", "good,"]
+    assert example_of("it's good,", 0, model.tokenizer).words == ["it's", "good,"]
 
 
 def test_order_is_kept_whatever_the_lengths():

@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from sentence_state.data.description import FORMAT_VERSION
 from sentence_state.models import FolderError, JointModel, Model, SequenceTagger, TextClassifier
-from sentence_state.models.pretrained import FORMAT_VERSION
 
 from .synthetic import corpus, small
 

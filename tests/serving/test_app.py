@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,21 @@ JSON = {"content-type": "application/json"}
 LIMITS = Limits(max_texts=8, max_words=20, max_body_kb=16, max_queue=8)
 
 
+@contextmanager
+def client_of(*models, **options):
+    """What `build_app` makes, asked without a server."""
+    app = build_app(*models, **options)
+    try:
+        with TestClient(app) as client:
+            yield client
+    finally:
+        for service in app.state.services:
+            service.close()
+
+
 @pytest.fixture(scope="module")
 def client(runs, models):
-    app = build_app(list(runs.values()), list(models.values()), LIMITS)
-    with TestClient(app) as client:
+    with client_of(list(runs.values()), list(models.values()), LIMITS) as client:
         yield client
 
 
@@ -142,8 +154,7 @@ def test_odd_texts_are_answered(client):
 
 def test_a_full_queue_is_answered_429_with_a_time_to_come_back(runs, models):
     model, go = models["assistant"], threading.Event()
-    app = build_app([runs["assistant"]], [model], LIMITS)
-    with TestClient(app) as client:
+    with client_of([runs["assistant"]], [model], LIMITS) as client:
         held = hold_up(client, go)
         answers: list = []
         ask = lambda: answers.append(predict(client, ["play jazz"] * 4))  # noqa: E731
@@ -199,7 +210,7 @@ def test_an_exported_model_is_served_with_the_same_answers_and_without_a_trace(r
     export_onnx(models["assistant"], tmp_path / "onnx", sentences)
     exported = RuntimeModel.from_pretrained(tmp_path / "onnx")
     folders = [runs["assistant"], tmp_path / "onnx"]
-    with TestClient(build_app(folders, [models["assistant"], exported], LIMITS)) as client:
+    with client_of(folders, [models["assistant"], exported], LIMITS) as client:
         texts = ["play some jazz in the kitchen", ["wake", "me", "at", "seven"]]
         trained, same = (plain(predict(client, texts, model=name)) for name in ("assistant", "onnx"))
         assert_same_answers(trained, same, 1e-4)  # float32, another order of sums
@@ -215,13 +226,13 @@ def test_a_text_for_an_exported_model_is_cut_into_words_once(models, sentences, 
     exported, seen = RuntimeModel.from_pretrained(tmp_path / "onnx"), []
     tokenize = Tokenizer.tokenize
     monkeypatch.setattr(Tokenizer, "tokenize", lambda self, text: (seen.append(text), tokenize(self, text))[1])
-    with TestClient(build_app([tmp_path / "onnx"], [exported], LIMITS)) as client:
+    with client_of([tmp_path / "onnx"], [exported], LIMITS) as client:
         assert predict(client, ["play some jazz"]).status_code == 200
     assert seen == ["play some jazz"]
 
 
 def test_numbers_that_are_not_finite_are_answered_500(runs, models, monkeypatch):
-    with TestClient(build_app([runs["assistant"]], [models["assistant"]], LIMITS)) as client:
+    with client_of([runs["assistant"]], [models["assistant"]], LIMITS) as client:
         monkeypatch.setattr(client.app.state.services[0].batcher, "answer", lambda examples: [{"score": float("nan")}])
         answer = predict(client, ["a"])
         assert (answer.status_code, answer.json()) == (500, {"detail": "the model's answer is not a finite number"})
@@ -240,7 +251,7 @@ def test_models_are_described(client):
 
 
 def test_a_model_that_fails_is_answered_500_and_serves_on(runs, models, monkeypatch):
-    with TestClient(build_app([runs["assistant"]], [models["assistant"]], LIMITS)) as client:
+    with client_of([runs["assistant"]], [models["assistant"]], LIMITS) as client:
         monkeypatch.setattr(client.app.state.services[0].batcher, "answer", lambda examples: 1 // 0)
         answer = predict(client, ["a"])
         assert (answer.status_code, answer.json()) == (500, {"detail": "the model failed on this request"})
@@ -251,7 +262,7 @@ def test_a_model_that_fails_is_answered_500_and_serves_on(runs, models, monkeypa
 def test_two_folders_of_the_same_name_keep_their_paths(runs, models, tmp_path):
     for place, name in (("a", "spans"), ("b", "labels")):
         shutil.copytree(runs[name], tmp_path / place / "x")
-    with TestClient(build_app([tmp_path / "a/x", tmp_path / "b/x"], [models["spans"], models["labels"]])) as client:
+    with client_of([tmp_path / "a/x", tmp_path / "b/x"], [models["spans"], models["labels"]]) as client:
         names = [model["name"] for model in client.get("/v1/models").json()["models"]]
     assert names == [str(tmp_path / "a/x"), str(tmp_path / "b/x")]
 
@@ -278,7 +289,7 @@ def test_an_export_inside_a_run_has_the_name_of_the_run(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def guarded(runs, models):
-    with TestClient(build_app([runs["spans"]], [models["spans"]], token="geheim-ü")) as client:
+    with client_of([runs["spans"]], [models["spans"]], token="geheim-ü") as client:
         yield client
 
 
@@ -309,7 +320,7 @@ def test_openapi_says_that_a_token_is_needed(guarded, client):
 
 
 def test_metrics_count_requests_batches_and_words(runs, models):
-    with TestClient(build_app([runs["spans"]], [models["spans"]], LIMITS)) as client:
+    with client_of([runs["spans"]], [models["spans"]], LIMITS) as client:
         predict(client, ["play some jazz", "stop"])
         predict(client, [])
         client.get("/no/such/path")

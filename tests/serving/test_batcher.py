@@ -105,21 +105,52 @@ def test_a_request_that_does_not_fit_into_the_queue_is_refused_whole(model):
     batcher.close()
 
 
-def test_closing_answers_what_was_accepted_and_refuses_the_rest(model):
+def test_closing_ends_after_the_batch_that_is_computed_and_refuses_the_rest(model):
     batcher = make(model, max_batch=2)
-    futures = [hold_up(batcher, model), *(batcher.submit([of_length(9)]) for _ in range(7))]
-    call = batcher.call(lambda: "called")
+    first = hold_up(batcher, model)
+    waiting = [*(batcher.submit([of_length(9)]) for _ in range(7)), batcher.call(lambda: "called")]
     closing = threading.Thread(target=batcher.close)
     closing.start()
-    while not batcher.closed:
-        time.sleep(0.001)
+    for future in waiting:
+        with pytest.raises(Closed, match="the server is stopping"):
+            future.result(10)  # they hear of it at once
     with pytest.raises(Closed):
         batcher.submit([of_length(1)])
+    assert closing.is_alive()
     model.go.set()
     closing.join(10)
-    assert all(len(future.result(0)) == 1 for future in futures)
-    assert call.result(0) == "called"
-    assert not batcher.alive
+    assert len(first.result(0)) == 1
+    assert model.batches == [[1]]
+    assert not batcher.thread.is_alive()
+    batcher.close()  # twice is once
+
+
+def test_closing_waits_for_one_call_and_not_for_those_behind_it(model):
+    batcher, holding, running, go = make(model), threading.Event(), threading.Event(), threading.Event()
+    batcher.call(lambda: go.wait(10))
+    runs = batcher.call(lambda: (running.set(), holding.wait(10)))
+    behind = batcher.call(lambda: "called")
+    go.set()
+    assert running.wait(10)
+    closing = threading.Thread(target=batcher.close)
+    closing.start()
+    with pytest.raises(Closed):
+        behind.result(10)
+    holding.set()
+    closing.join(10)
+    assert runs.result(0) == (None, True)
+
+
+def test_closing_does_not_wait_for_company(model):
+    batcher = make(model, max_wait_ms=60_000)
+    alone = batcher.submit([of_length(2)])
+    time.sleep(0.1)  # it waits for others now
+    start = time.monotonic()
+    batcher.close()
+    assert time.monotonic() - start < 10
+    with pytest.raises(Closed):
+        alone.result(0)
+    assert model.batches == []
 
 
 def test_a_sentence_on_which_the_model_fails_does_not_take_the_others_with_it(model):

@@ -3,7 +3,7 @@ import torch
 
 from sentence_state.data import Example
 from sentence_state.data.batching import collate
-from sentence_state.data.predictions import read_text
+from sentence_state.data.predictions import example_of
 from sentence_state.encoders import sentence_state_lstm
 from sentence_state.models import JointModel, ModelConfig, SequenceTagger, TextClassifier
 from sentence_state.serving.exchange import SOURCES, can_trace, trace
@@ -59,7 +59,7 @@ def test_shares_are_the_encoders_gates_and_sum_to_one(fields):
 )  # fmt: skip
 def test_what_is_said_after_each_step_is_what_a_run_of_so_many_steps_says(cls, fields):
     one, text = make(cls, **fields), "the film was good in New York"
-    found = trace(one, read_text(text, 0, one.tokenizer))
+    found = trace(one, example_of(text, 0, one.tokenizer))
     expected = []
     for one.encoder.num_steps in (1, 2, 3):
         expected += one.predict([text])

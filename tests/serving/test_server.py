@@ -11,11 +11,15 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
 
-from sentence_state.serving.server import listen
+from sentence_state.serving import protocol
+from sentence_state.serving import server as server_module
+from sentence_state.serving.server import build_app, listen, serve, uvicorn_server
 
 from ..command_line import environment, start
 
@@ -41,6 +45,14 @@ class Server:
         connection.request("POST", "/v1/predict", body, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
+
+    def waiting(self) -> int:
+        """Sentences in the queue."""
+        connection = HTTPConnection(self.host, self.port, timeout=WAIT)
+        connection.request("GET", "/metrics", headers={"Connection": "close"})
+        found = re.search(r"^sentence_state_queue_sentences{.*} (\d+)", connection.getresponse().read().decode(), re.M)
+        assert found
+        return int(found[1])
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -142,36 +154,230 @@ def test_overload_is_shed_with_429_and_memory_stays(runs, tmp_path):
         server.process.communicate()
 
 
-def test_clients_that_say_nothing_or_no_more_are_hung_up_on(runs, models, monkeypatch):
-    from sentence_state.serving import protocol
-    from sentence_state.serving.server import build_app, serve, uvicorn_server
+class Inside:
+    """A server in a thread of this process."""
 
-    monkeypatch.setattr(protocol, "SECONDS", 0.3)
-    app, listening = build_app([runs["spans"]], [models["spans"]]), listen("127.0.0.1", 0)
-    server = uvicorn_server(app, 100)
-    thread = threading.Thread(target=lambda: asyncio.run(serve(server, listening, lambda: None)))
-    thread.start()
+    def __init__(self, app) -> None:
+        self.batcher = app.state.services[0].batcher
+        self.server, self.listening = uvicorn_server(app, 100), listen("127.0.0.1", 0)
+        self.address = self.listening.getsockname()
+        self.connections: list[socket.socket] = []
+        self.thread = threading.Thread(target=lambda: asyncio.run(serve(self.server, self.listening, lambda: None)))
+        self.thread.start()
+
+    def connect(self) -> socket.socket:
+        self.connections.append(socket.create_connection(self.address, 10))
+        return self.connections[-1]
+
+    def ask(self, texts: list[str], again: bytes = b"") -> socket.socket:
+        connection, body = self.connect(), json.dumps({"texts": texts}).encode()
+        connection.sendall(POST % len(body) + body + again)
+        return connection
+
+    def hold_up(self) -> threading.Event:
+        """Keep the model's thread busy until the event is set."""
+        entered, go = threading.Event(), threading.Event()
+        self.batcher.call(lambda: (entered.set(), go.wait(20)))
+        assert entered.wait(10)
+        return go
+
+
+POST = b"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
+
+@contextmanager
+def served(runs, models) -> Iterator[Inside]:
+    running = Inside(build_app([runs["spans"]], [models["spans"]]))
     try:
-        silent, half, whole = (socket.create_connection(listening.getsockname(), 10) for _ in range(3))
+        yield running
+    finally:
+        running.server.should_exit = True
+        running.thread.join(10)
+        for connection in (*running.connections, running.listening):
+            connection.close()
+
+
+def everything(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def wait_for(condition, seconds=10.0):
+    for _ in range(int(seconds * 100)):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def model_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "model"}
+
+
+def test_ctrl_c_while_the_application_is_made_leaves_no_thread_of_a_model(runs, models, monkeypatch):
+    before = model_threads()
+    monkeypatch.setattr(server_module, "create_app", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build_app([runs["spans"]], [models["spans"]])
+    assert model_threads() == before
+
+
+def test_ctrl_c_before_anything_is_served_leaves_no_thread_of_a_model(runs, monkeypatch, capsys):
+    from sentence_state.cli import main
+
+    before = model_threads()
+    monkeypatch.setattr(server_module, "run", interrupted)
+    assert main(["serve", str(runs["spans"]), "--port", "0"]) == 130
+    assert model_threads() == before
+
+
+def test_a_signal_before_uvicorn_listens_to_them_is_not_lost(runs, models, monkeypatch):
+    async def late(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        await serve(*arguments)
+
+    monkeypatch.setattr(server_module, "serve", late)
+    again = threading.Timer(5, signal.raise_signal, [signal.SIGTERM])  # so that a failure ends too
+    again.start()
+    with listen("127.0.0.1", 0) as listening:
+        server_module.run(build_app([runs["spans"]], [models["spans"]]), listening, 100, lambda: None)
+    assert again.is_alive()
+    again.cancel()
+
+
+def test_a_second_ctrl_c_ends_it_at_once_and_in_order(server):
+    answers: list[tuple[int, dict]] = []
+    long = ["play jazz " * 250] * 200
+    clients = [threading.Thread(target=lambda: answers.append(server.post(long))) for _ in range(4)]
+    for client in clients:
+        client.start()
+    wait_for(lambda: server.waiting() > 400)
+    server.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert server.stop(signal.SIGINT) == 0
+    for client in clients:
+        client.join(WAIT)
+    assert answers[-1] == (503, {"detail": "the server is stopping"})
+    said = server.process.stderr.read()
+    assert said.splitlines()[-1] == "stopped"
+    assert "Traceback" not in said
+
+
+def test_who_is_not_answered_in_time_after_a_signal_is_told_503(runs, models, monkeypatch, capsys):
+    monkeypatch.setattr(server_module, "DRAIN_SECONDS", 1.0)
+    with served(runs, models) as running:
+        go = running.hold_up()
+        clients = [running.ask(["play jazz"] * 3) for _ in range(8)]
+        wait_for(lambda: running.batcher.depth == 24)
+        running.server.should_exit = True
+        start = time.monotonic()
+        answers = [everything(client) for client in clients]
+        assert 0.9 < time.monotonic() - start < 8
+        for answer in answers:
+            assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+            assert b"\r\nretry-after: 5\r\n" in answer
+            assert answer.endswith(b'{"detail":"the server is stopping"}')
+        go.set()
+        running.thread.join(10)
+        assert not running.thread.is_alive()
+        assert not running.batcher.thread.is_alive()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_client_that_does_not_finish_its_request_does_not_keep_a_server_that_stops(runs, models, monkeypatch, capsys):
+    monkeypatch.setattr(server_module, "DRAIN_SECONDS", 0.3)
+    monkeypatch.setattr(server_module, "LAST_SECONDS", 0.3)
+    with served(runs, models) as running:
+        slow = running.connect()
+        slow.sendall(POST % 100 + b"{")
+        wait_for(lambda: running.server.server_state.tasks)
+        running.server.should_exit = True
+        running.thread.join(10)
+        assert not running.thread.is_alive()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_client_that_has_closed_its_side_behind_a_request_is_answered(runs, models):
+    with served(runs, models) as running:
+        go = running.hold_up()
+        client = running.ask(["play jazz"], b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        wait_for(lambda: running.batcher.depth == 1)
+        time.sleep(0.2)  # the server knows that no more will come
+        go.set()
+        answers = everything(client)  # to their end: the server hangs up
+        assert answers.count(b"HTTP/1.1 200 OK") == 2
+        assert answers.endswith(b'{"status":"ok"}')
+
+
+def test_so_is_one_that_would_rather_speak_another_protocol(runs, models):
+    with served(runs, models) as running:
+        go = running.hold_up()
+        client, body = running.connect(), b'{"texts": ["play jazz"]}'
+        head = POST % len(body)
+        client.sendall(head.replace(b"Host: a", b"Host: a\r\nUpgrade: h2c\r\nConnection: Upgrade") + body)
+        client.shutdown(socket.SHUT_WR)
+        wait_for(lambda: running.batcher.depth == 1)
+        time.sleep(0.2)  # the server knows that no more will come
+        go.set()
+        assert everything(client).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /hea", POST % 9, POST % 9 + b"{"])
+def test_a_client_that_has_closed_its_side_within_a_request_is_hung_up_on(runs, models, said):
+    with served(runs, models) as running:
+        client = running.connect()
+        client.sendall(said)
+        client.shutdown(socket.SHUT_WR)
+        assert everything(client) == b""
+
+
+def test_a_client_that_has_left_is_forgotten_once_its_answer_is_there(runs, models, capsys):
+    with served(runs, models) as running:
+        go = running.hold_up()
+        running.ask(["play jazz"], (POST % 9)).close()
+        wait_for(lambda: running.batcher.depth == 1)
+        go.set()
+        wait_for(lambda: not running.server.server_state.connections)
+        wait_for(lambda: not running.server.server_state.tasks)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_clients_that_have_left_take_no_place_from_others(runs, models):
+    with served(runs, models) as running:
+        running.server.config.limit_concurrency = 2
+        go = running.hold_up()
+        for number in range(1, 4):
+            running.ask(["play jazz"]).close()
+            wait_for(lambda number=number: running.batcher.depth == number)
+            wait_for(lambda: all(one.ended for one in running.server.server_state.connections))
+        client = running.connect()
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        answer = everything(client)
+        go.set()
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_clients_that_say_nothing_or_no_more_are_hung_up_on(runs, models, monkeypatch):
+    monkeypatch.setattr(protocol, "SECONDS", 0.3)
+    with served(runs, models) as running:
+        silent, half, whole = (running.connect() for _ in range(3))
         half.sendall(b"POST /v1/predict HTTP/1.1\r\nHost:")
         whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
         assert whole.recv(9) == b"HTTP/1.1 "
         assert silent.recv(1) == half.recv(1) == b""  # closed, long before the ten seconds of this client
-        early = socket.create_connection(listening.getsockname(), 10)
+        early = running.connect()
         early.sendall(b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
         assert early.recv(4096).startswith(b"HTTP/1.1 404")
         early.sendall(b"x")  # and never the other eight bytes
         assert b"HTTP" not in b"".join(iter(lambda: early.recv(4096), b""))
-        early.close()
         time.sleep(0.5)
         whole.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         answers = b"".join(iter(lambda: whole.recv(4096), b""))
         assert answers.count(b"200 OK") == 2
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        for connection in (silent, half, whole, listening):
-            connection.close()
 
 
 @pytest.mark.parametrize("server", [["--max-connections", "3"]], indirect=True)

@@ -1,6 +1,6 @@
 // CSV and TSV -> { kind, columns, rows }: delimiter, quoting and header are found out as data/delimited.py does.
 
-const DELIMITERS = { ",": "CSV", "\t": "TSV", ";": "CSV with semicolons", "|": "CSV with bars" };
+const DELIMITERS = { "\t": "TSV", ",": "CSV", ";": "CSV with semicolons", "|": "CSV with bars" };
 const SEPARATOR = /^"?sep=([^\n"])"?\n/i; // a first line for Excel alone
 const SNIFFED_LINES = 200;
 const SHORT_NAME = /^[\p{L}_][\p{L}\p{N}_-]{0,30}( [\p{L}\p{N}_-]+){0,2}$/u;
@@ -106,12 +106,19 @@ function checkWidths(rows, width) {
 
 // A usual name, or names that never come again and look like names.
 function isHeader([first, ...rest], names) {
-  const header = first.map((cell) => cell.trim());
-  const below = header.map((_, k) => counted(rest.filter((row) => k < row.length).map((row) => row[k].trim())));
+  const cells = first.map((cell) => cell.trim());
+  const values = cells.map((_, k) => counted(rest.filter((row) => k < row.length).map((row) => row[k].trim())));
+  // commas at the end of every row: a column that has no name, and cells as empty, says nothing
+  const told = cells.map((_, k) => k).filter((k) => cells[k] || !values[k].has(""));
+  const [header, below] = [told.map((k) => cells[k]), told.map((k) => values[k])];
   const fresh = header.map((name, k) => !below[k].has(name));
   if (header.some((name, k) => fresh[k] && (names.includes(name.toLowerCase()) || names.includes(lastPart(name))))) return true;
+  if (rest.length && isIndex([first, ...rest].map((row) => row[0].trim()))) return true;
   return fresh.every(Boolean) && looksLikeNames(header, below, rest.length);
 }
+
+// Numbers of rows that pandas has written, above which it leaves the header empty.
+const isIndex = (column) => column.every((cell, k) => cell === (k ? String(k - 1) : ""));
 
 // Short names above a column whose values repeat, or any that do not fit what is below them.
 function looksLikeNames(names, below, size) {

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..data.files import FolderError, read_json
-from ..data.tables import JSON_SUFFIXES
-from ..data.text_files import is_surely_utf8, read_bytes
+from ..data.tables import is_json
+from ..data.text_files import TextFile, is_surely_utf8, read_bytes, text_of
 from ..training.run_folder import TRAINING
 from .flags import Classifier, ColumnFlags, TableFlags, Tagger, TrainFlags
 
@@ -59,18 +59,29 @@ def usual_columns(saved: Mapping[str, Any]) -> dict[str, str]:
     return {role: saved[name] for name, role in USUAL.items() if name in saved}
 
 
-def for_file(saved: dict[str, Any], path: Path) -> dict[str, Any]:
+def read_text_as_trained(run: Path, path: Path, encoding: str | None) -> tuple[TextFile, dict[str, Any], list[str]]:
+    """The file, which is read once, for it may be a pipe; the flags of training that fit it; notes of its encoding."""
+    saved, data = saved_flags(run), read_bytes(path)
+    encoding, notes = encoding_in_training(encoding, saved, path, data)
+    file = text_of(data, path, encoding)
+    return file, for_file(saved, file), notes
+
+
+def for_file(saved: dict[str, Any], file: TextFile) -> dict[str, Any]:
     """What of it can be said of this file: columns of JSON have no numbers."""
-    is_json = path.name.lower().removesuffix(".gz").endswith(JSON_SUFFIXES)
-    numbers = [name for name in ("text_column", "label_column") if is_json and saved.get(name, "").isdecimal()]
+    if not is_json(file):
+        return saved
+    numbers = [name for name in ("text_column", "label_column") if saved.get(name, "").isdecimal()]
     return {name: value for name, value in saved.items() if name not in numbers}
 
 
-def encoding_in_training(given: str | None, saved: Mapping[str, Any], path: Path) -> tuple[str | None, list[str]]:
-    """The encoding to read with, and a note where it is that of training, or could have been."""
+def encoding_in_training(
+    given: str | None, saved: Mapping[str, Any], path: Path, data: bytes
+) -> tuple[str | None, list[str]]:
+    """The encoding to read `data` of a file with, and a note where it is that of training, or could have been."""
     if given is not None or "encoding" not in saved:
         return given, []
-    if is_surely_utf8(read_bytes(path)):
+    if is_surely_utf8(data, saved["encoding"]):
         return None, [f"{path}: UTF-8, not --encoding {saved['encoding']} as in training"]
     return saved["encoding"], [f"read as in training: --encoding {saved['encoding']}"]
 

@@ -12,33 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..data.files import (
-    UNFINISHED,
-    FolderError,
-    check_regular,
-    read_json,
-    remove,
-    replacing,
-    sync_folder,
-    write_json,
-    write_text,
-    writing_error,
-)
-
-__all__ = [
-    "UNFINISHED",
-    "FolderError",
-    "read_json",
-    "read_tensors",
-    "remove",
-    "replacing",
-    "shapes_of",
-    "sync_folder",
-    "write_json",
-    "write_tensors",
-    "write_text",
-    "writing_error",
-]
+from ..data.files import UNFINISHED, FolderError, check_regular, remove, replacing, writing_error
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:

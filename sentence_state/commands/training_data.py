@@ -15,15 +15,16 @@ from ..data import (
     check_training_data,
     read_benchmark,
     read_hub,
-    read_marked,
     read_sample,
-    read_table,
-    read_tagged,
     split_off_dev,
 )
 from ..data.checks import refuse_unknown_labels, unknown_tags
+from ..data.marked import marked_corpus
 from ..data.streamed_forms import column_form, marked_form, table_form
 from ..data.streaming import Form, StreamedExamples, Survey
+from ..data.tables import table_corpus
+from ..data.tagged_files import tagged_corpus, unify_tags
+from ..data.text_files import TextFile, read_text
 from .flags import Classifier, ColumnFlags, Joint, TableFlags, Tagger, TrainFlags, UsageError
 
 TARGET_SCHEME = "bioes"
@@ -94,40 +95,34 @@ def read_files(flags: TrainFlags) -> Material:
 
 
 def read_file(flags: TrainFlags, path: Path, first: Corpus) -> Corpus:
+    file = read_text(path, flags.encoding)
     if isinstance(flags, Classifier):
-        return read_labelled(path, flags.table, tokenizer_of(flags), flags.encoding, first.columns)
+        return labelled_corpus(file, flags.table, tokenizer_of(flags), first.columns)
     if isinstance(flags, Tagger):
-        return read_words(path, flags.columns, first.tag_scheme, TARGET_SCHEME, flags.encoding)
-    return read_marked(path, target_scheme=TARGET_SCHEME, tokenizer=tokenizer_of(flags), encoding=flags.encoding)
+        return words_corpus(file, flags.columns, first.tag_scheme, TARGET_SCHEME)
+    return marked_corpus(file, TARGET_SCHEME, tokenizer_of(flags))
 
 
-def read_labelled(
-    path: Path, flags: TableFlags, tokenizer: Tokenizer, encoding: str | None, usual: Mapping[str, str]
-) -> Corpus:
-    return read_table(
-        path,
+def labelled_corpus(file: TextFile, flags: TableFlags, tokenizer: Tokenizer, usual: Mapping[str, str]) -> Corpus:
+    return table_corpus(
+        file,
         text_column=flags.text_column,
         label_column=flags.label_column,
+        labelled=True,
         tokenizer=tokenizer,
         delimiter=delimiter_of(flags.delimiter),
         header=HEADER[flags.header],
-        encoding=encoding,
         skip_empty=flags.skip_empty,
         usual=usual,
     )
 
 
-def read_words(path: Path, flags: ColumnFlags, scheme: str | None, target_scheme: str, encoding: str | None) -> Corpus:
+def words_corpus(file: TextFile, flags: ColumnFlags, scheme: str | None, target_scheme: str) -> Corpus:
     """`scheme` is that of an earlier file; the user's --tag-scheme goes before it."""
-    return read_tagged(
-        path,
-        word_column=flags.word_column,
-        tag_column=tag_column_of(flags.tag_column),
-        tag_scheme=flags.tag_scheme if flags.tag_scheme != "auto" else scheme or "auto",
-        target_scheme=target_scheme,
-        broken=flags.broken_tags,
-        encoding=encoding,
-    )
+    corpus = tagged_corpus(file, flags.word_column, tag_column_of(flags.tag_column))
+    scheme = flags.tag_scheme if flags.tag_scheme != "auto" else scheme or "auto"
+    unify_tags(corpus, scheme, target_scheme, flags.broken_tags)
+    return corpus
 
 
 def tokenizer_of(flags: TrainFlags) -> Tokenizer:
@@ -195,6 +190,8 @@ def matching_files(path: Path) -> list[Path]:
         found = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     elif "*" in path.name or "?" in path.name:
         found = [file for file in path.parent.glob(path.name) if file.is_file()]
+    elif path.exists() and not path.is_file():
+        raise UsageError(f"{path}: a pipe is read once, --stream reads in every epoch: save it as a file")
     else:
         return [path]
     if not found:
@@ -248,9 +245,8 @@ def read_named(flags: TrainFlags, name: str) -> Material:
     task = task_of(flags)
     targets = TARGETS[task]
     if name == "sample":
-        splits = read_sample(TARGET_SCHEME)
-        keep_targets(splits, targets)
-        return describe_splits("the embedded sample, utterances to an assistant", splits, targets)
+        sample = read_sample(TARGET_SCHEME, targets)
+        return describe_splits("the embedded sample, utterances to an assistant", sample, targets)
     if task == "joint":
         raise UsageError(f"train joint knows the set sample only, got --data {name}")
     if name.startswith("hub:"):
@@ -291,13 +287,6 @@ def read_from_hub(flags: TrainFlags, name: str, targets: Sequence[str]) -> Mater
 def describe_splits(name: str, splits: Splits, targets: Sequence[str], tokenizer: Tokenizer | None = None) -> Material:
     sizes = ", ".join(f"{len(part):,} {use}" for use, part in vars(splits).items())
     return Material(splits, [f"{name}: {sizes}", *describe_targets(splits.train, targets)], tokenizer)
-
-
-def keep_targets(splits: Splits, targets: Sequence[str]) -> None:
-    """The sample has labels and tags; a model that learns one of them has no use for the other."""
-    for example in (*splits.train, *splits.dev, *splits.test):
-        example.label = example.label if "label" in targets else None
-        example.tags = example.tags if "tags" in targets else None
 
 
 def describe_targets(examples: Sequence[Example], targets: Sequence[str]) -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Example
+from ..data.files import replacing
 from ..data.tag_schemes import split_tag
 from ..models import Model
-from ..models.files import replacing
 from ..training import Evaluation
 from ..training.metrics import confusion
 from .console import SCORE_NAMES
