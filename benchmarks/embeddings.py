@@ -16,7 +16,7 @@ from rich.table import Table
 
 from sentence_state.data import Embeddings, Vocabulary, read_embeddings
 
-from .measure import alternately, append, circumstances, ratio, summary
+from .measure import alternately, append, check_repeats, circumstances, ratio, summary
 
 FEW = 1000
 DIMENSION = 300
@@ -33,6 +33,7 @@ def main(file: Path | None = None, megabytes: int = 100, repeats: int = 3, save:
         repeats: rounds, two at least; every reader runs once a round.
         save: append the rows to the results.
     """
+    check_repeats(repeats)
     theirs = gensim_reader()
     if theirs is None:
         print("gensim is missing (pip install gensim): our reader alone")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sentence_state import SentenceStateLSTM
 
 from .cases import SevenProducts, multiply_adds
-from .measure import alternately, append, circumstances, ratio, summary
+from .measure import alternately, append, check_repeats, circumstances, ratio, summary
 
 H, STEPS = 300, 9
 SHAPES = [(1, 24), (10, 24), (10, 64), (10, 256)]
@@ -24,9 +24,10 @@ def main(device: str = "cuda" if torch.cuda.is_available() else "cpu", repeats: 
 
     Args:
         device: cpu or cuda.
-        repeats: rounds; every candidate runs once a round.
+        repeats: rounds, two at least; every candidate runs once a round.
         save: append the rows to the results.
     """
+    check_repeats(repeats)
     rows = [measure(B, N, device, repeats, train) for B, N in SHAPES for train in (False, True)]
     show(rows, device)
     if save:

@@ -16,7 +16,17 @@ from sentence_state.encoders import Encoder, SentenceStateLSTM
 
 from . import crf, training
 from .cases import MODELS, MOST_REFERENCE_WORDS, MOST_WORDS, REFERENCE, STEPS, TARGETS, H, grid, make_encoder
-from .measure import RESULTS, alternately, append, captured, circumstances, peak_megabytes, ratio, summary
+from .measure import (
+    RESULTS,
+    alternately,
+    append,
+    captured,
+    check_repeats,
+    circumstances,
+    peak_megabytes,
+    ratio,
+    summary,
+)
 
 KINDS = ("forward", "forward + backward")
 
@@ -41,13 +51,14 @@ def main(
         dtypes: bfloat16, float32.
         shapes: batch and words of each case, instead of the grid.
         models: names of the paper's tables and "S-LSTM, reference"; S-LSTM and BiLSTM among them.
-        repeats: rounds; every candidate runs once a round.
+        repeats: rounds, two at least; every candidate runs once a round.
         seconds: rounds end when each candidate has run for so long.
         minutes: no new case begins after so long; what is left out is said.
         commit: where git does not know it; the environment variable COMMIT does the same.
         out: folder of the JSON lines.
         save: append the rows to the results.
     """
+    check_repeats(repeats)
     end = time.monotonic() + 60 * minutes
     tf32 = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cudnn.allow_tf32 = tf32  # by default cuDNN alone would round float32

@@ -24,7 +24,7 @@ from sentence_state.runtime import RuntimeModel
 from sentence_state.serving.export.folder import export_onnx
 from sentence_state.serving.export.program import ProgramSession, export_torch, wrap
 
-from .measure import append, circumstances, ratio
+from .measure import append, check_repeats, circumstances, ratio
 
 WORDS, BATCH = 24, 32
 EAGER = "S-LSTM, PyTorch float32"
@@ -53,10 +53,11 @@ def main(
         run: folder of a tagger that `sentence-state train tagger` made: in int8 it is one more way.
         sentences: to train on: the speed does not depend on how good a tagger is.
         epochs: of training. All 14,041 sentences and ten epochs give taggers whose test scores mean something.
-        repeats: calls of each way with one sentence; a tenth of them with a batch.
+        repeats: calls of each way with one sentence, two at least; a tenth of them with a batch.
         threads: of every way.
         save: append the rows to the results.
     """
+    check_repeats(repeats)
     torch.set_num_threads(threads)
     splits = read_benchmark("conll2003", data, target_scheme="bioes").splits
     prepare(splits, vectors, work, flair, sentences, epochs)

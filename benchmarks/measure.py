@@ -21,6 +21,11 @@ RESULTS = Path(__file__).parent / "results"
 LEAST_ROUNDS = 3
 
 
+def check_repeats(repeats: int) -> None:
+    if repeats < 2:
+        raise SystemExit(f"--repeats must be 2 or more, or the times have no spread, got {repeats}")
+
+
 def alternately(
     candidates: dict[str, Callable[[], Any]],
     device: str,

@@ -32,6 +32,10 @@ def main(batch: int = 10, dtype: str = "bfloat16", results: Path = RESULTS, out:
     rows = newest(read("gpu", results), dtype)
     if not rows:
         raise SystemExit(f"no rows of {dtype} in {results / 'gpu.jsonl'}: run python -m benchmarks gpu first")
+    batches = sorted({row["batch"] for row in rows})
+    if batch not in batches:
+        there = ", ".join(map(str, batches))
+        raise SystemExit(f"no rows of batch {batch} and {dtype} in {results / 'gpu.jsonl'}; there are {there}")
     draw = {"time_against_length": time, "memory_against_length": memory, "speed_against_batch": speed}
     out.mkdir(exist_ok=True, parents=True)
     for name, function in draw.items():

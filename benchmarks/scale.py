@@ -129,6 +129,7 @@ def seconds_of_step(case: Case, processes: Any) -> dict[str, float]:
         start = time.perf_counter()
         loop.step(batch)
         seconds.append(time.perf_counter() - start)
+    loop.close()
     dense = sum(p.numel() for p in model.parameters()) - model.embedding.words.weight.numel()
     bytes_of_words = statistics.median(rows) * (4 * case.H + 8)
     return {"seconds": statistics.median(seconds[2:]), "dense bytes": 4.0 * dense, "sparse bytes": bytes_of_words}

@@ -36,9 +36,7 @@ def measure(dtypes: tuple[str, ...], end: float, device: str = "cuda") -> Iterat
 
 def epoch(encoder: str, dtype: str, device: str, sentences: int = 8530) -> dict[str, Any]:
     """Seconds of an epoch, the first one apart: there shapes are met for the first time and captured."""
-    config = TrainingConfig.from_dict(
-        {**TrainingConfig(epochs=3, patience=0, device=device).to_dict(), "precision": dtype}
-    )
+    config = TrainingConfig(epochs=3, patience=0, device=device, precision=dtype)
     captured = epoch_seconds(encoder, config, sentences)
     peak = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else None
     eager_sentences = min(sentences, EAGER_SENTENCES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import cases, crf, embeddings, measure, plots, training
+from benchmarks import cases, crf, embeddings, encoders, gpu, inference, measure, plots, training
 
 
 def test_mr_shaped_data_have_the_shape_of_mr():
@@ -34,6 +34,15 @@ def test_candidates_take_turns_until_the_time_is_up():
     assert calls[2:] == ["a", "b"] * len(times["a"])
     assert 3 <= len(times["a"]) == len(times["b"]) <= 7
     assert len(measure.alternately(candidates, "cpu", repeats=4, seconds=0.0)["a"]) == measure.LEAST_ROUNDS
+
+
+@pytest.mark.parametrize(
+    "main",
+    [encoders.main, gpu.main, embeddings.main, lambda repeats: inference.main(None, None, None, repeats=repeats)],
+)
+def test_one_round_is_refused_before_anything_is_measured(main):
+    with pytest.raises(SystemExit, match=r"--repeats must be 2 or more.* got 1"):
+        main(repeats=1)
 
 
 def test_a_row_names_its_commit_also_without_git(monkeypatch):
@@ -89,6 +98,9 @@ def test_figures_are_drawn_from_the_newest_rows(tmp_path):
     assert len(list((tmp_path / "figures").glob("*.png"))) == 3
     with pytest.raises(SystemExit, match="no rows of float32"):
         plots.main(dtype="float32", results=tmp_path)
+    with pytest.raises(SystemExit, match=r"no rows of batch 7 and bfloat16 in .*; there are 1, 10"):
+        plots.main(batch=7, results=tmp_path, out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_our_reader_is_compared_with_the_other_one_on_the_same_file(tmp_path, monkeypatch):

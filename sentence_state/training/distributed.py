@@ -80,12 +80,13 @@ class Processes:
         dist.all_gather_object(values, value)
         return values
 
-    def check_same(self, value: str, what: str) -> None:
-        """Raise where the processes do not work on the same thing."""
-        values = self.gather(value)
-        for rank, other in enumerate(values):
-            if other != values[0]:
-                raise DataError(f"process {rank} has other {what} than process 0: give all machines the same files")
+    def check_same_start(self, digest: str) -> None:
+        """Raise where the processes do not start with the same data and the same weights."""
+        digests = self.gather(digest)
+        for rank, other in enumerate(digests):
+            if other != digests[0]:
+                found = f"process {rank} has other data or first weights than process 0"
+                raise DataError(f"{found}: give all machines the same files")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,25 +32,21 @@ class Evaluation:
         return {"metric": self.metric, "scores": self.scores, "labels": tables, "confusion": self.confusion}
 
 
-def evaluate(
-    model: Model,
-    examples: Sequence[Example],
-    batch_size: int = 32,
-    decode_all: Callable[[Sequence[Example], int], Decoded] | None = None,
-) -> Evaluation:
-    """Accuracy for labels and plain tags, F1 for spans; for a joint model both, their mean as the main score.
-
-    decode_all: what finds the answers, the model's own by default; `fit` asks many processes for them.
-    """
+def evaluate(model: Model, examples: Sequence[Example], batch_size: int = 32) -> Evaluation:
+    """Accuracy for labels and plain tags, F1 for spans; for a joint model both, their mean as the main score."""
     if not examples:
         raise ValueError("there is no example to evaluate on")
     check_targets(model, examples)
-    found = (decode_all or model.decode_all)(examples, batch_size)
+    return compare(examples, model.decode_all(examples, batch_size), model.tag_scheme)
+
+
+def compare(examples: Sequence[Example], found: Decoded, tag_scheme: str | None) -> Evaluation:
+    """Answers with the targets of their examples."""
     parts = []
     if found.labels is not None:
         parts.append(evaluate_labels([str(example.label) for example in examples], found.labels))
     if found.tags is not None:
-        parts.append(evaluate_tags([example.tags or [] for example in examples], found.tags, model.tag_scheme))
+        parts.append(evaluate_tags([example.tags or [] for example in examples], found.tags, tag_scheme))
     if len(parts) == 1:
         return parts[0]
     together = [(example.label, example.tags) for example in examples]

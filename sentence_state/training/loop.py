@@ -16,17 +16,17 @@ from torch import Tensor
 
 from ..data.batching import Batches, collate
 from ..data.example import Example, Splits
+from ..data.files import FolderError, read_json, write_json
 from ..data.indexing import index_examples
 from ..data.streaming import StreamedBatches, StreamedExamples
-from ..models import Decoded, Model
-from ..data.files import FolderError, read_json, write_json
+from ..models import Model
 from ..models.pretrained import read_weights, save_tensors
 from . import run_folder
 from .averaging import WeightAverage
 from .checkpoint import collect, delete_checkpoints, load_checkpoint, restore, save_checkpoint
 from .config import TrainingConfig
 from .distributed import Processes, joined_processes, pick_device
-from .evaluation import Evaluation, evaluate
+from .evaluation import Evaluation, check_targets, compare
 from .faults import save_bad_batch
 from .graphs import can_capture
 from .interrupt import StopRequest, signals_request_stop
@@ -97,6 +97,7 @@ def train(
         return loop.run_to_end()
     finally:
         model.embedding.words.sparse = False
+        loop.close()
 
 
 class Loop:
@@ -131,6 +132,12 @@ class Loop:
         self.recent: list[tuple[int, int, Tensor]] = []  # epoch, batch and loss since the last look at the losses
         self.best: dict[str, Tensor] | None = None  # the best weights where there is no folder for them
         self.saved_at = self.started = time.monotonic()
+
+    def close(self) -> None:
+        """Give the memory back now: the step, its graphs and this loop know each other, and Python looks for such
+        circles when it likes."""
+        self.step.captured = None
+        del self.step
 
     def run_to_end(self) -> TrainingResult:
         while not self.state.is_over(self.config):
@@ -169,7 +176,7 @@ class Loop:
             self.check_loss(loss)
             if due:
                 reported = now
-                self.report(self.batches.index, loss / self.batches.index)
+                self.report(self.batches.index, self.mean_loss(loss, self.batches.index))
             if stop or save:
                 self.state.loss_sum = loss
                 if stop:
@@ -177,6 +184,9 @@ class Loop:
                 self.save()
         self.state.loss_sum = self.processes.sum([float(loss_sum)])[0]
         self.check_loss(self.state.loss_sum)
+        epoch = len(self.state.history)
+        if math.isnan(self.mean_loss(self.state.loss_sum, self.batches.count(epoch))):
+            raise TrainingError(f"the loss is no number in any batch of epoch {epoch + 1}. Try a lower learning rate")
 
     def evaluate_epoch(self) -> dict[str, Any]:
         """Evaluate, keep the weights if they are the best so far; returns the line of metrics.jsonl."""
@@ -184,7 +194,7 @@ class Loop:
         epoch = len(state.history) + 1
         record: dict[str, Any] = {
             "epoch": epoch,
-            "loss": state.loss_sum / self.batches.count(epoch - 1),
+            "loss": self.mean_loss(state.loss_sum, self.batches.count(epoch - 1)),
             "learning_rate": self.learning_rate(),
         }
         score = None
@@ -202,7 +212,7 @@ class Loop:
         """Note and save."""
         state = self.state
         state.history.append(record)
-        state.loss_sum = 0.0
+        state.loss_sum, state.skipped_before = 0.0, state.skipped
         if self.run:
             run = self.run
             state.metrics_size = self.processes.on_first(lambda: run_folder.append_metrics(run, record))
@@ -303,11 +313,12 @@ class Loop:
     # ---- small things ---------------------------------------------------------------------------
 
     def evaluate(self, name: str) -> Evaluation:
-        def decode_all(examples: Sequence[Example], batch_size: int) -> Decoded:
-            decode = self.parallel.decode if self.model is self.parallel.model else None
-            return decode_shares(self.model, examples, batch_size, self.processes, decode)
-
-        return evaluate(self.asked_for, getattr(self.splits, name), max(32, self.config.batch_size), decode_all)
+        """As `evaluate` does, by all processes together."""
+        examples = getattr(self.splits, name)
+        check_targets(self.asked_for, examples)
+        decode = self.parallel.decode if self.model is self.parallel.model else None
+        found = decode_shares(self.model, examples, max(32, self.config.batch_size), self.processes, decode)
+        return compare(examples, found, self.model.tag_scheme)
 
     def asked_to_stop(self) -> bool:
         return self.processes.sum([bool(self.stop)])[0] > 0
@@ -315,6 +326,11 @@ class Loop:
     def say(self, note: str) -> None:
         """A sentence for the user, in the middle of an epoch."""
         self.report(self.batches.index, math.nan, note=f"epoch {len(self.state.history) + 1}: {note}")
+
+    def mean_loss(self, total: float, batches: int) -> float:
+        """Over the batches of this epoch that were not left out; no number where all of them were."""
+        counted = batches - (self.state.skipped - self.state.skipped_before)
+        return total / counted if counted else math.nan
 
     def learning_rate(self) -> float:
         return self.config.learning_rate * self.config.decay ** len(self.state.history)

@@ -143,18 +143,9 @@ def decode_shares(
     order = sorted(range(len(examples)), key=lambda row: -len(examples[row].words))
     rounds = -(-len(order) // processes.size)
     dealt = order + order[:1] * (rounds * processes.size - len(order))
-    found = model.decode_all([examples[row] for row in dealt[processes.rank :: processes.size]], batch_size, decode)
-    shares = processes.gather(found)
-    labels: list[str] = [""] * len(examples)
-    tags: list[list[str]] = [[]] * len(examples)
-    for place, row in enumerate(order):
-        turn, rank = divmod(place, processes.size)
-        share = shares[rank]
-        if share.labels is not None:
-            labels[row] = share.labels[turn]
-        if share.tags is not None:
-            tags[row] = share.tags[turn]
-    return Decoded(labels if found.labels is not None else None, tags if found.tags is not None else None)
+    mine = [examples[row] for row in dealt[processes.rank :: processes.size]]
+    shares = processes.gather(model.decode_all(mine, batch_size, decode))
+    return model.in_order(((order[rank :: processes.size], share) for rank, share in enumerate(shares)), examples)
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -189,4 +180,4 @@ def check_shares(model: Model, splits: Splits, config: TrainingConfig, processes
         digest = hashlib.sha256(run_folder.describe_part(splits.train)["sha256"].encode())
         for tensor in model.state_dict().values():
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-        processes.check_same(digest.hexdigest(), "data or first weights")
+        processes.check_same_start(digest.hexdigest())

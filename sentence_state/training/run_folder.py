@@ -20,11 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..data.description import CONFIG
 from ..data.example import Example, Splits
+from ..data.files import UNFINISHED, FolderError, read_json, remove, sync_folder, write_json, writing_error
 from ..data.streaming import StreamedExamples
 from ..models import Model
-from ..data.files import UNFINISHED, FolderError, read_json, remove, sync_folder, write_json, writing_error
-from ..models.pretrained import CONFIG, describe, save_description
+from ..models.pretrained import describe, save_description
 from .checkpoint import FOLDER
 from .config import TrainingConfig
 

@@ -42,6 +42,7 @@ class TrainingState:
     seconds: float = 0.0
     halved: bool = False  # a batch did not fit into memory: all are computed in twice as many pieces since
     skipped: int = 0  # batches left out because their loss was no number
+    skipped_before: int = 0  # of these, in the epochs before this one
 
     def restore(self, saved: dict[str, Any]) -> None:
         """In place: a step of training knows this object."""
@@ -57,6 +58,8 @@ def check_state(content: Any, run: Path) -> dict[str, Any]:
     """The state in a file of a run folder, which somebody else may have written."""
     found = content.get("state") if isinstance(content, dict) else None
     try:
+        if isinstance(found, dict):  # runs from before this was counted: as if all had been left out before
+            found = {"skipped_before": found.get("skipped", 0), **found}
         state = TrainingState(**found)  # type: ignore[arg-type]
     except TypeError as error:
         raise FolderError.at(run, f"its state is not that of a run ({error})") from None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from sentence_state.models import JointModel, Model, files
+from sentence_state.models import JointModel, Model, tensor_files
 from sentence_state.training import TrainingConfig, fit
 
 from ..models.synthetic import small, splits
@@ -74,7 +74,7 @@ def crash(at: int) -> None:
 
     for name in ("fsync", "replace", "truncate"):
         setattr(os, name, dying(getattr(os, name)))
-    files.save_file = beside(dying(files.save_file))
+    tensor_files.save_file = beside(dying(tensor_files.save_file))
 
 
 def beside(save_file):

@@ -12,6 +12,10 @@ from ..models.synthetic import small, splits
 QUICK = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, l2=0.0)
 
 
+class Killed(BaseException):
+    """A run dies of it where a test says so."""
+
+
 def train(cls=TextClassifier, config=QUICK, data=None, fields=None, **options):
     """A new model, trained: (model, result)."""
     data = data or splits()

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import torch
 
 from sentence_state.models import FolderError, TextClassifier
 from sentence_state.training import TrainingConfig, TrainingError, fit
+from sentence_state.training.state import TrainingState, check_state
 
 from ..models.synthetic import small, splits
 
@@ -109,6 +110,39 @@ def test_a_batch_whose_loss_is_no_number_is_left_out_where_that_is_wanted(how):
     assert notes == ["epoch 1: the loss of batch 3 is no number: the batch was left out"]
     assert all(math.isfinite(record["loss"]) for record in result.history)
     assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_the_batches_that_were_not_left_out():
+    config = replace(CONFIG, on_nan="skip", epochs=1)
+    first = {}
+
+    def only_the_first(loss, batch):
+        first.setdefault("loss", value := loss(batch))
+        return value if value is first["loss"] else value * math.nan
+
+    _, result, notes = train(config=config, patch=only_the_first)
+    assert len(notes) == 7
+    assert result.history[0]["loss"] == pytest.approx(float(first["loss"]))
+    with pytest.raises(TrainingError, match=r"no number in any batch of epoch 1\. Try a lower learning rate"):
+        train(config=config, patch=lambda loss, batch: loss(batch) * math.nan)
+
+
+def test_what_was_left_out_of_one_epoch_does_not_count_in_the_next():
+    losses = []
+
+    def without_the_first_four(loss, batch):
+        losses.append(loss(batch))
+        return losses[-1] * math.nan if len(losses) <= 4 else losses[-1]
+
+    _, result, _ = train(config=replace(CONFIG, on_nan="skip"), patch=without_the_first_four)
+    for epoch, counted in enumerate([losses[4:8], losses[8:]]):
+        assert result.history[epoch]["loss"] == pytest.approx(sum(map(float, counted)) / len(counted))
+
+
+def test_a_run_from_before_it_was_counted_by_epoch_goes_on():
+    old = asdict(TrainingState(skipped=3)) | {"batches": {"epoch": 1, "index": 0}}
+    del old["skipped_before"]
+    assert check_state({"state": old}, Path("run"))["skipped_before"] == 3
 
 
 @pytest.fixture

@@ -1,18 +1,20 @@
 """fit(): what it learns, keeps and reports."""
 
+import gc
 import math
 import threading
 from dataclasses import replace
 
 import pytest
 import torch
+from torch.optim import Adam
 
 from sentence_state.data.batching import collate
 from sentence_state.data.example import Splits
 from sentence_state.models import JointModel, SequenceTagger, TextClassifier
 from sentence_state.training import Progress, TrainingConfig, TrainingError, evaluate, fit
 from sentence_state.training.optimizers import clip_gradients, make_optimizers
-from sentence_state.training.step import pieces
+from sentence_state.training.step import Step, pieces
 
 from ..models.synthetic import corpus, small, splits
 from .small_runs import QUICK, assert_same_weights, train
@@ -210,6 +212,23 @@ def test_a_loss_that_is_no_number_stops_with_a_word():
         fit(model, data, QUICK)
 
 
+def things_of_a_training():
+    return [thing for thing in gc.get_objects() if type(thing) in (Step, Adam)]
+
+
+def test_nothing_of_a_training_is_left_when_it_is_over():
+    """Graphs and optimizers hold much of a card's memory, which the next training wants."""
+    train()  # modules that PyTorch imports meanwhile keep what is there
+    gc.collect()
+    gc.disable()  # it would look for circles at any time, or not before the next training
+    of_others = things_of_a_training()  # tests before this one, whose errors are kept for the report
+    try:
+        train()
+        assert len(things_of_a_training()) == len(of_others)
+    finally:
+        gc.enable()
+
+
 def test_training_runs_in_another_thread():
     results = []
     thread = threading.Thread(target=lambda: results.append(train()[1]))
@@ -225,6 +244,9 @@ def test_errors_say_what_was_expected():
         TrainingConfig(l2=-1)
     with pytest.raises(ValueError, match="learning_rate must be positive, got 0"):
         TrainingConfig(learning_rate=0)
+    for name in ("learning_rate", "decay", "l2", "clip", "consistency", "word_rate", "checkpoint_seconds"):
+        with pytest.raises(ValueError, match=f"{name} must be finite, got inf"):  # JSON has no such number
+            TrainingConfig(**{name: math.inf})
     with pytest.raises(ValueError, match="resume needs out"):
         train(resume=True)
     with pytest.raises(ValueError, match="there is no example to train on"):

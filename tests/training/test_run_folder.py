@@ -14,12 +14,9 @@ from sentence_state.training.checkpoint import checkpoints, load_checkpoint, sav
 from sentence_state.training.run_folder import hash_examples
 
 from ..models.synthetic import corpus, small, splits
+from .small_runs import Killed
 
 CONFIG = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, checkpoint_seconds=0)
-
-
-class Killed(BaseException):
-    pass
 
 
 def train(out, config=CONFIG, data=None, fields=None, cls=TextClassifier, **options):

@@ -15,17 +15,14 @@ from sentence_state.models import FolderError, Model, TextClassifier
 from sentence_state.training import TrainingConfig, TrainingError, fit
 
 from ..models.synthetic import corpus, small
+from .small_runs import Killed
 
 CONFIG = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, checkpoint_seconds=0, lazy_words=True)
 
 
-class Killed(BaseException):
-    pass
-
-
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.read_blocks, "__defaults__", (500,))
+    monkeypatch.setattr(module, "BLOCK", 500)
     rows = [{"text": " ".join(example.words), "label": example.label} for example in corpus(120)]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "train.jsonl"
