@@ -12,19 +12,20 @@ from ..data.benchmarks import MR_FOLDS, SOURCES, is_here
 from ..data.errors import DataError
 from ..data.vector_archives import write_archive
 from ..experiments.catalogue import NAMES, Target, about, find
-from ..experiments.document import Section
-from ..experiments.experiment import Plan
+from ..experiments.document import Report, Section
+from ..experiments.experiment import Plan, name_of
 from ..experiments.material import Data, Place, read_splits, vectors_name
-from ..experiments.rendering import markdown_table, write_report
-from ..experiments.report import make_report
+from ..experiments.rendering import markdown_table, sections_before, write_report
+from ..experiments.report import make_report, used
 from ..experiments.runs import Run
 from ..experiments.store import RUNS, Store
 from ..experiments.summaries import Records, finished
 from ..experiments.workers import Crew, leave_group, measure_all, run_all
+from ..training import PRESETS
 from .console import make_console
 from .flags import Reproduce, UsageError
 from .load import check_device
-from .sets import check_paths, say_what_is_unexpected, sets_needed, with_their_sets
+from .sets import check_out, check_paths, say_what_is_unexpected, sets_needed, with_their_sets
 
 SMOKE_SEEDS = 2
 UNFINISHED = 1  # exit code
@@ -52,17 +53,51 @@ def reproduce(flags: Reproduce) -> int:
     rank, local_rank = leave_group()
     plan = make_plan(flags.data_dir, one_file(flags.embeddings), flags.seeds, flags.smoke, flags.settings)
     folder = flags.out or (SMOKE_OUT if flags.smoke else OUT)
-    complete = True
+    complete, of_all = True, "all" in flags.targets
     if flags.report_only:
         check_anything_is_finished(folder)
     else:
-        asked = [find(name, plan) for name in names]
+        asked = find_asked(names, plan, of_all, console)
         targets = with_their_sets(asked, plan, flags.data_dir, console)
-        complete = work(flags, targets, folder, rank, local_rank, console) and len(targets) == len(asked)
+        complete = work(flags, targets, folder, rank, local_rank, console) and len(targets) == len(names)
         names = [target.name for target in targets]
     if rank == 0:  # under torchrun, one process is enough to write
-        report(plan, names, folder, console)
+        must_be_there = [name for name in names if not of_all or name not in NAMES]
+        shown = report(plan, names, must_be_there, folder, console, flags.report_only)
+        without = [name for name in must_be_there if Path(name).stem not in shown]
+        for name in without:
+            console.print(f"{name}: nothing of it is finished with --settings {' '.join(plan.settings)}")
+        complete = complete and not without
     return 0 if complete else UNFINISHED
+
+
+def find_asked(names: Sequence[str], plan: Plan, of_all: bool, console: Console) -> list[Target]:
+    """Of "all", what there are settings for, with those of the settings that there are."""
+    found = []
+    for name in names:
+        usable, errors = usable_settings(name, plan)
+        if errors and not (of_all and name in NAMES):
+            raise errors[0]
+        if usable:
+            found.append(find(name, replace(plan, settings=usable)))
+        what = f"{name} with other settings than {', '.join(usable)}" if usable else name
+        for error in errors:
+            console.print(f"left out: {what} ({error})")
+    if not found:
+        raise UsageError(f"--settings {' '.join(plan.settings)}: there are none for anything that was asked for")
+    return found
+
+
+def usable_settings(name: str, plan: Plan) -> tuple[tuple[str, ...], list[DataError]]:
+    """The settings that it can be run with, and what is wrong with the others."""
+    usable, errors = [], []
+    for settings in plan.settings:
+        try:
+            find(name, replace(plan, settings=(settings,)))
+            usable.append(settings)
+        except DataError as error:
+            errors.append(error)
+    return tuple(usable), errors
 
 
 def check(flags: Reproduce) -> None:
@@ -71,11 +106,18 @@ def check(flags: Reproduce) -> None:
     for name, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):
         if value < 1:
             raise UsageError(f"{name} must be 1 or more, got {value}")
+    names = [name_of(settings) for settings in flags.settings]
+    for settings, name in zip(flags.settings, names, strict=True):
+        if names.count(name) > 1:
+            raise UsageError(f"--settings {settings}: another is called {name} too, as tables would call both")
+        if settings not in PRESETS and not Path(settings).is_dir():
+            raise UsageError(f"{settings}: neither a preset ({', '.join(PRESETS)}) nor a folder of tuned settings")
     if flags.report_only:
         return
     if flags.data_dir is None and not flags.smoke:
         raise UsageError("--data-dir DIR: the folder with the sets; nothing is downloaded (--smoke does without)")
     check_paths(flags.data_dir, flags.embeddings)
+    check_out(flags.out)
 
 
 def check_anything_is_finished(folder: Path) -> None:
@@ -142,48 +184,61 @@ def work(
     return not left
 
 
-def report(plan: Plan, asked: Sequence[str], folder: Path, console: Console) -> None:
-    """All that is finished in this folder, experiments of its own specs/ too, not only what was asked for now."""
+def report(
+    plan: Plan, asked: Sequence[str], must_be_there: Sequence[str], folder: Path, console: Console, report_only: bool
+) -> set[str]:
+    """All that is finished in this folder, experiments of its own specs/ too, not only what was asked for now. Returns
+    the names of its sections."""
     records = Store(folder).records()
-    sets = plan.sets or (frozenset() if plan.smoke else sets_of(records))
+    sets = plan.sets or sets_of(records, plan.smoke)
     plan = replace(plan, seeds=max(plan.seeds, *seeds_of(records)), sets=sets)
     own = {Path(name).resolve(): name for name in asked if name not in NAMES}
     own = {path.resolve(): str(path) for path in sorted((folder / SPECS).glob("*.json"))} | own
     found = [
         target
         for name in (*NAMES, *own.values())
-        for target in find_for_report(name, plan, records, name in asked, console)
+        for target in find_for_report(name, plan, records, name in must_be_there, console)
     ]
+    asked_for = f"--settings {' '.join(plan.settings)}{' --smoke' if plan.smoke else ', without --smoke'}"
+    if report_only and not any(used(target, records) for target in found):
+        raise DataError.at(folder, f"nothing is finished there with {asked_for}: the report would be empty")
     document = make_report(found, records, plan.smoke)
+    check_nothing_is_lost(document, folder, asked_for, report_only, console)
     shown = {Path(name).stem for name in asked}
     for section in document.sections:
         if section.name in shown:
             console.print(f"\n{document.mark}{section.title}\n")
             for table in section.tables:
-                console.print(markdown_table(table))
+                console.print(f"{markdown_table(table)}\n")
     paths = write_report(document, folder)
     console.print(f"\nreport: {', '.join(map(str, paths))}")
+    return {section.name for section in document.sections}
 
 
-def find_for_report(name: str, plan: Plan, records: Records, asked: bool, console: Console) -> list[Target]:
+def check_nothing_is_lost(document: Report, folder: Path, asked_for: str, refuse: bool, console: Console) -> None:
+    """A report is of the settings that are named: one of all takes no other's place unseen."""
+    before, now = sections_before(folder), len(document.sections)
+    if now >= before:
+        return
+    what = f"the report there has {before} sections, with {asked_for} it has {now}"
+    if refuse:
+        raise DataError.at(folder, f"{what}; --settings takes all that were used, --out names another folder")
+    console.print(f"{folder}: {what}; --report-only with all the --settings that were used brings them back")
+
+
+def find_for_report(name: str, plan: Plan, records: Records, must_be_there: bool, console: Console) -> list[Target]:
     """With those settings by which half of it or more was run, else the first that has any for it. A table for each of
     the word vectors that most of it was run with, a figure for the last of them. Nothing where no settings have any:
     what was asked for is an error then, of the rest a report is written nevertheless."""
-    usable, errors = [], []
-    for settings in plan.settings:
-        try:
-            find(name, replace(plan, settings=(settings,)))
-            usable.append(settings)
-        except DataError as error:
-            errors.append(error)
+    usable, errors = usable_settings(name, plan)
     if not usable:
-        if asked:
+        if must_be_there:
             raise errors[0]
         if name not in NAMES:
             console.print(f"not in the report: {name} ({errors[0]})")
         return []
     names = {record["run"]["vectors"] for record in records.values() if "run" in record} or {plan.vectors}
-    plans = [replace(plan, settings=tuple(usable), vectors=vectors) for vectors in sorted(names)]
+    plans = [replace(plan, settings=usable, vectors=vectors) for vectors in sorted(names)]
     extents = {one.vectors: extent(find(name, one), records) for one in plans}
     most = max(done for done, _ in extents.values())
     plans = sorted((one for one in plans if extents[one.vectors][0] == most), key=lambda one: extents[one.vectors])
@@ -227,8 +282,8 @@ def seeds_of(records: Records) -> list[int]:
     return [0, *(record["run"]["training"]["seed"] + 1 for record in records.values() if "run" in record)]
 
 
-def sets_of(records: Records) -> frozenset[str]:
-    """The sets of which there are results, where no data folder is named."""
-    trained = {record["run"]["data"]["name"] for record in records.values() if "run" in record}
-    measured = {data["name"] for record in records.values() if "run" not in record for data in record["data"]}
-    return frozenset(trained | measured) & SOURCES.keys()
+def sets_of(records: Records, smoke: bool) -> frozenset[str]:
+    """The sets of which there are results, or if `smoke` such of slices, where no data folder is named."""
+    trained = [record["run"]["data"] for record in records.values() if "run" in record]
+    measured = [data for record in records.values() if "run" not in record for data in record["data"]]
+    return frozenset(data["name"] for data in trained + measured if (data["limit"] > 0) == smoke) & SOURCES.keys()

@@ -40,32 +40,53 @@ def section_4(plan: Plan, records: Records) -> Section:
     """Sentences sorted by length, in bins of 80 as in the paper, or a few more: see `bins_of`."""
     experiment = figure_4(plan)
     summaries = [summary for summary in summarise(experiment, records) if len(summary.scores)]
-    panels, rows = [], []
+    panels, rows, words = [], [], {}
     for group in dict.fromkeys(summary.row.group for summary in summaries):
         curves = []
         for summary in (summary for summary in summaries if summary.row.group == group):
             lengths, scores = binned(summary, bins_of)
             spread = scores.std(axis=0, ddof=1).tolist() if len(scores) > 1 else None
             curves.append(Curve(summary.row.label, lengths.tolist(), scores.mean(axis=0).tolist(), spread))
+            words[group] = lengths_of_thirds(summary)
             cells = [f"{mean:.2f}" for mean in thirds_of(summary).mean(axis=0)]
-            rows.append((group, summary.row.label, *cells, str(len(scores))))
+            if len(cells) == 3:
+                rows.append((group, summary.row.label, *cells, str(len(scores))))
         metric = "F1" if group.startswith("CoNLL") else "accuracy"
         panels.append(Panel(group, "words (mean of a bin)", metric, curves))
     section = Section(experiment.name, experiment.title)
     section.tables.append(Table(("set", "model", "short third", "middle third", "long third", "seeds"), tuple(rows), 2))
     section.notes.append(
         f"The paper draws curves without numbers. Bins of {BIN} test sentences or more by length: sentences of equal "
-        "length stay in one bin. Shaded: ± sd."
+        "length stay in one bin, and in one third. Shaded: ± sd."
     )
-    section.notes.append(settings_note(experiment))
+    section.notes += [f"Words of the thirds, {group}: {found}." for group, found in words.items()]
+    section.details.append(settings_note(experiment, summaries))
     if panels:
         section.figures.append(draw("figure4", experiment.title, panels, plan.smoke))
     return section
 
 
 def thirds_of(summary: Summary) -> NDArray[np.float64]:
-    """Scores (seeds, 3) of the shortest third of the sentences, the middle one and the longest."""
-    return binned(summary, lambda lengths: np.array_split(np.argsort(lengths, kind="stable"), 3))[1]
+    """Scores (seeds, 3) of the shortest third of the sentences, the middle one and the longest; fewer columns where
+    there are too few lengths."""
+    return binned(summary, thirds)[1]
+
+
+def thirds(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Places of the sentences of each third, cut between two lengths."""
+    order = np.argsort(lengths, kind="stable")
+    cuts = np.flatnonzero(np.diff(lengths[order])) + 1
+    nearest = {int(min(cuts, key=lambda cut: abs(cut - k * len(order) / 3))) for k in (1, 2) if len(cuts)}
+    return np.split(order, sorted(nearest))
+
+
+def lengths_of_thirds(summary: Summary) -> str:
+    lengths = lengths_of(summary)
+    return ", ".join(f"{lengths[places].min()} to {lengths[places].max()}" for places in thirds(lengths))
+
+
+def lengths_of(summary: Summary) -> NDArray[np.int64]:
+    return unpack(summary.records[0]["test"]["lengths"])
 
 
 def bins_of(lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -84,7 +105,7 @@ def binned(
     summary: Summary, cut: Callable[[NDArray[np.int64]], Sequence[NDArray[np.int64]]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean length of each bin, and scores (seeds, bins). cut: from lengths to the places of each bin."""
-    counts, lengths = summary.counts, unpack(summary.records[0]["test"]["lengths"])
+    counts, lengths = summary.counts, lengths_of(summary)
     assert counts is not None
     bins = cut(lengths)
     scores = np.stack([score_of(counts[:, places]) for places in bins], axis=1)
@@ -147,21 +168,26 @@ def section_memory(plan: Plan, records: Records) -> Section:
     if not found:
         return section
     used = {precision: line["megabytes"] for precision, (line,) in found.items()}
-    known = [encoder for encoder in MEMORY if encoder in next(iter(used.values()))]
     rows = [
         (
             encoder,
             *memory_cells(MEMORY, encoder, 0),
             *(cell for each in used.values() for cell in memory_cells(each, encoder, 1)),
         )
-        for encoder in known
+        for encoder in MEMORY
     ]
     columns = [cell for whose in ("paper", *used) for cell in (f"{whose}, MB", f"{whose}, of BiLSTM")]
     section.tables.append(Table(("model", *columns), tuple(rows)))
-    what = next(iter(found.values()))[0]["memory_of"]
+    what = "; ".join(dict.fromkeys(line["memory_of"] for (line,) in found.values()))
     section.notes.append(f"Ours: {what}, batches of 10. {measured_note(memory(plan), records)}")
+    section.notes.append(
+        'S-LSTM with memory="auto", the default, which spends memory of a GPU for speed; memory="low" takes a fifth of '
+        "it on long texts."
+    )
     return section
 
 
 def memory_cells(megabytes: Mapping[str, float], encoder: str, digits: int) -> tuple[str, str]:
+    if encoder not in megabytes:
+        return "", ""
     return f"{megabytes[encoder]:.{digits}f}", f"{megabytes[encoder] / megabytes['BiLSTM']:.2f}"

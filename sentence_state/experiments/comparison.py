@@ -16,6 +16,10 @@ from .significance import Strata, approximate_randomisation, paired_bootstrap, t
 from .summaries import Records, Summary, conditions_of, measured, ratio, summarise, without
 
 AGAINST = "Over baseline, and p: each row against {baseline}."
+OTHERS = (
+    "Rows without a score of ours are what the paper has beside it: encoders that were not run here, and other systems "
+    "with the scores that it cites."
+)
 TIMED = "Times as ratios to {first}, on {conditions}. {sizes}."
 
 
@@ -25,10 +29,15 @@ def compare(experiment: Experiment, records: Records, each: Mapping[str, Experim
     summaries = summarise(experiment, records)
     baselines = list(dict.fromkeys(row.against for row in experiment.rows if row.against))
     section = Section(experiment.name, experiment.title, list(experiment.notes))
-    section.tables.append(without_empty_columns(score_table(summaries, bool(baselines), experiment.unit)))
+    scores = score_table(summaries, bool(baselines), experiment.unit, experiment.others)
+    section.is_own = experiment.is_own
+    section.tables.append(without_empty_columns(scores))
+    if experiment.others:
+        section.notes.append(OTHERS)
     if baselines:
-        section.notes.append(AGAINST.format(baseline=" or ".join(baselines)))
-    section.notes.append(settings_note(experiment))
+        unit = "" if experiment.unit == "model" else f" {experiment.unit}"
+        section.notes.append(AGAINST.format(baseline=" or ".join(baselines) + unit))
+    section.details.append(settings_note(experiment, summaries))
     for settings, one in (each or {"": experiment}).items():
         for (record,) in measured([one.times], records).values() if one.times else ():
             table = time_table(one, summaries, record, settings)
@@ -60,9 +69,14 @@ def versus(own: Sequence[Summary], baseline: Sequence[Summary]) -> Versus | None
     if not own or not all(len(summary.scores) for summary in (*own, *baseline)):
         return None
     ours, theirs = mean_of_sets(own), mean_of_sets(baseline)
-    strata: Strata = [(mean_counts(a), mean_counts(b)) for a, b in zip(own, baseline, strict=True)]
+    strata = strata_of(own, baseline)
     gain = float(np.mean([a.mean - b.mean for a, b in zip(own, baseline, strict=True)]))
     return Versus(gain, t_test(ours, theirs), paired_bootstrap(strata), approximate_randomisation(strata))
+
+
+def strata_of(own: Sequence[Summary], baseline: Sequence[Summary]) -> Strata:
+    """What the tests over sentences compare, a stratum for each set."""
+    return [(mean_counts(a), mean_counts(b)) for a, b in zip(own, baseline, strict=True)]
 
 
 def mean_of_sets(summaries: Sequence[Summary]) -> NDArray[np.float64]:
@@ -75,7 +89,10 @@ def mean_counts(summary: Summary) -> NDArray[np.float64]:
     return np.asarray(summary.counts.mean(axis=0))
 
 
-def score_table(summaries: Sequence[Summary], compared: bool, unit: str = "model") -> Table:
+def score_table(
+    summaries: Sequence[Summary], compared: bool, unit: str = "model", others: Mapping[str, float] | None = None
+) -> Table:
+    """others: scores that only the paper has, in rows of their own at the end."""
     places = {(summary.row.group, summary.row.label): summary for summary in summaries}
     grouped = len({summary.row.group for summary in summaries}) > 1
     repeats = any(repeated_in(summary) for summary in summaries)
@@ -85,14 +102,17 @@ def score_table(summaries: Sequence[Summary], compared: bool, unit: str = "model
         other = places.get((row.group, row.against)) if row.against else None
         against = versus([summary], [other]) if other else None
         rows.append(cells_of(summary, against, grouped, compared, clean_score(summary) if repeats else None))
-    if grouped and compared:
-        for cells in average_rows(summaries, repeats):
+    if grouped and unit == "model":  # of steps, the groups are no sets
+        for cells in average_rows(summaries, compared, repeats):
             bold.add(len(rows))
             rows.append(cells)
     names = ["group"] * grouped + [unit]
     columns = [*names, "paper", "ours", "difference", "seeds"]
     columns += ["without repeats"] * repeats
     columns += ["over baseline", "p: t", "p: bootstrap", "p: randomisation"] * compared
+    for name, score in (others or {}).items():
+        of_paper = [""] * grouped + [name, f"{score:.2f}"]
+        rows.append((*of_paper, *[""] * (len(columns) - len(of_paper))))
     return Table(tuple(columns), tuple(rows), len(names), frozenset(bold))
 
 
@@ -128,7 +148,7 @@ def shown_clean(scores: NDArray[np.float64]) -> str:
     return f"{scores.mean():.2f}{spread}"
 
 
-def average_rows(summaries: Sequence[Summary], repeats: bool) -> list[tuple[str, ...]]:
+def average_rows(summaries: Sequence[Summary], compared: bool, repeats: bool) -> list[tuple[str, ...]]:
     """The average of all groups for each label, as far as every group is finished; none of different metrics."""
     if len({summary.metric for summary in summaries if summary.records}) > 1:
         return []
@@ -139,7 +159,7 @@ def average_rows(summaries: Sequence[Summary], repeats: bool) -> list[tuple[str,
             by_label.setdefault(summary.row.label, []).append(summary)
     complete = {label: with_common_seeds(found) for label, found in by_label.items() if len(found) == len(groups) > 1}
     complete = {label: found for label, found in complete.items() if len(found[0].scores)}
-    return [average_row(label, found, complete, repeats) for label, found in complete.items()]
+    return [average_row(label, found, complete, compared, repeats) for label, found in complete.items()]
 
 
 def with_common_seeds(summaries: Sequence[Summary]) -> list[Summary]:
@@ -149,7 +169,7 @@ def with_common_seeds(summaries: Sequence[Summary]) -> list[Summary]:
 
 
 def average_row(
-    label: str, found: Sequence[Summary], complete: dict[str, list[Summary]], repeats: bool
+    label: str, found: Sequence[Summary], complete: dict[str, list[Summary]], compared: bool, repeats: bool
 ) -> tuple[str, ...]:
     scores = mean_of_sets(found)
     papers = [summary.row.paper for summary in found]
@@ -159,7 +179,7 @@ def average_row(
     against = versus(found, complete[baseline]) if baseline in complete else None
     clean = [without(summary.counts, repeated_in(summary)) for summary in found if summary.counts is not None]
     shown = shown_clean(np.mean(clean, axis=0)) if repeats else None
-    return cells_of(Summary(row, scores, None, ()), against, True, True, shown)
+    return cells_of(Summary(row, scores, None, ()), against, True, compared, shown)
 
 
 def time_table(experiment: Experiment, summaries: Sequence[Summary], record: dict[str, Any], settings: str) -> Table:

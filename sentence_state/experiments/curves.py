@@ -24,7 +24,7 @@ def steps_figure(experiment: Experiment, records: Records, smoke: bool) -> Secti
         if any(len(found) > 1 for found in groups.values())  # one point is no curve
     ]
     if drawn:
-        caption = f"{experiment.title}; lines and shades: ± sd, none where a point is of one seed"
+        caption = f"{experiment.title}; lines and shades: ± sd; hollow points are of one seed"
         section.figures.append(draw(experiment.name, caption, drawn, smoke))
     return section
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..models import ModelConfig
 from .experiment import PRESET, Experiment, name_of, origin_of
 from .runs import Run, changed
+from .summaries import Summary
 
 FEW = 4  # names that are listed; of more it is "all others"
 
 
-def settings_note(experiment: Experiment) -> str:
-    """What differs from the paper's model and training, for each encoder, settings and, where they are few, set."""
-    sets = list(dict.fromkeys(row.runs[0].data.name for row in experiment.rows))
-    settings = list(dict.fromkeys(name_of(row.settings) for row in experiment.rows))
+def settings_note(experiment: Experiment, summaries: Sequence[Summary]) -> str:
+    """What differs from the paper's model and training, for each encoder, settings and, where they are few, set, of all
+    rows that have a score, or of all where none has."""
+    rows = [summary.row for summary in summaries if len(summary.scores)] or experiment.rows
+    sets = list(dict.fromkeys(row.runs[0].data.name for row in rows))
+    settings = list(dict.fromkeys(name_of(row.settings) for row in rows))
     kinds: dict[str, list[Run]] = {}
     origins: dict[str, str] = {}
-    for row in experiment.rows:
+    for row in rows:
         run = row.runs[0]
         suffix = f" ({name_of(row.settings)})" if len(settings) > 1 else ""
         place = f" on {run.data.name}" if 1 < len(sets) < FEW else ""
@@ -26,7 +30,7 @@ def settings_note(experiment: Experiment) -> str:
         origins.setdefault(name, origin_of(row))
     where = ", ".join(sets) if len(sets) < FEW else f"{len(sets)} sets"
     differences = listed_together((name, differences_of(runs)) for name, runs in kinds.items())
-    vectors = ", ".join(dict.fromkeys(row.runs[0].vectors for row in experiment.rows))
+    vectors = ", ".join(dict.fromkeys(row.runs[0].vectors for row in rows))
     beginning = f"Settings: {', '.join(settings)}; word vectors: {vectors}; data: {where} ({experiment.split})"
     chosen = listed_together(origins.items())
     ending = "" if chosen == PRESET else f" How they were chosen: {chosen}."
@@ -38,12 +42,20 @@ def differences_of(runs: Sequence[Run]) -> str:
     the runs, with all their values there."""
     names = dict.fromkeys(name for run in runs for config in (run.model, run.training) for name in changed(config))
     left_out = {"encoder", "seed", *runs[0].unused()}
-    values = {name: dict.fromkeys(shown_value(run, name) for run in runs) for name in names if name not in left_out}
-    return ", ".join(f"{name.replace('_', ' ')} {' or '.join(found)}" for name, found in values.items()) or "nothing"
+    values = {name: sorted({value_of(run, name) for run in runs}) for name in names if name not in left_out}
+    return (
+        ", ".join(f"{name.replace('_', ' ')} {' or '.join(map(shown, found))}" for name, found in values.items())
+        or "nothing"
+    )
 
 
-def shown_value(run: Run, name: str) -> str:
-    value = getattr(run.model if hasattr(run.model, name) else run.training, name)
+def value_of(run: Run, name: str) -> Any:
+    return getattr(run.model if hasattr(run.model, name) else run.training, name)
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

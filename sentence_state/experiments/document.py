@@ -32,6 +32,7 @@ class Figure:
     caption: str
     svg: bytes
     png: bytes
+    panels: int = 1  # beside each other
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Section:
     notes: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)  # notes that a page shows when they are asked for
+    is_own: bool = False  # an experiment that is not the paper's
 
 
 @dataclass

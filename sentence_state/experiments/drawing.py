@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from .document import Figure
@@ -14,7 +15,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 @dataclass(frozen=True)
 class Curve:
-    """x and y, with the spread of y where there are several runs. paper: points that the paper prints."""
+    """x and y, with the spread of y where there are several runs; points whose spread is no number are of one run, and
+    hollow. paper: points that the paper prints."""
 
     label: str
     x: Sequence[float]
@@ -48,7 +50,7 @@ def draw(name: str, caption: str, panels: Sequence[Panel], smoke: bool) -> Figur
             draw_panel(axes, panel)
         if smoke:
             canvas.text(0.5, 0.5, "SMOKE RUN", fontsize=44, color="#c606", ha="center", va="center", rotation=20)
-        return Figure(name, caption, saved(canvas, "svg"), saved(canvas, "png"))
+        return Figure(name, caption, saved(canvas, "svg"), saved(canvas, "png"), len(panels))
 
 
 def draw_panel(axes: Any, panel: Panel) -> None:
@@ -60,13 +62,16 @@ def draw_panel(axes: Any, panel: Panel) -> None:
             high = [y + s for y, s in zip(curve.y, curve.spread, strict=True)]
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.vlines(curve.x, low, high, color=colour, alpha=0.4, linewidth=1)  # no band between one point and none
+            single = [(x, y) for x, y, s in zip(curve.x, curve.y, curve.spread, strict=True) if isnan(s)]
+            for x, y in single:
+                axes.plot([x], [y], "o", markersize=4, color=colour, markerfacecolor="white", zorder=3)
         for x, y in curve.paper:
             axes.plot([x], [y], marker="*", markersize=12, color=colour, linestyle="none", label=f"paper: {y:g}")
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     axes.grid(alpha=0.3)
     if panel.of_ratios:
-        axes.set_ylim(bottom=0)
         axes.axhline(1, color="#888", linewidth=1)
+        axes.set_ylim(bottom=0)
     if panel.ticks is not None:
         axes.set_xticks(panel.ticks)
     elif all(float(x).is_integer() for curve in panel.curves for x in curve.x):

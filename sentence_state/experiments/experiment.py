@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..data.description import check_fields
 from ..data.errors import DataError
-from ..models import ModelConfig
-from ..models.config import check_fields
 from ..data.files import read_json
+from ..models import ModelConfig
 from ..training import PRESETS, TrainingConfig, preset
 from .material import Data
 from .measurements import Measurement
@@ -54,6 +54,8 @@ class Experiment:
     times: Measurement | None = None
     timed: tuple[Row, ...] = ()  # rows of the table of times, where they are not those of the scores; same labels
     unit: str = "model"  # what a row is
+    others: Mapping[str, float] = field(default_factory=dict)  # systems that only the paper has scores of, in percent
+    is_own: bool = False  # of a file of rows, not of the paper
 
     def runs(self) -> list[Run]:
         return [run for row in self.rows for run in row.runs]
@@ -122,6 +124,8 @@ def configure(settings: str, encoder: str, name: str, smoke: bool = False) -> tu
         names = ", ".join(PRESETS)
         raise DataError.at(settings, f"neither a preset ({names}) nor a folder of tuned settings")
     content = read_json(path)
+    if not isinstance(content, dict):
+        raise DataError.at(path, "expected an object with the fields model and training")
     if content.get("smoke") and not smoke:
         raise DataError.at(path, "chosen by a smoke search (tune --smoke), and good for smoke runs only")
     try:
@@ -149,8 +153,15 @@ def origin_of(row: Row) -> str:
         return PRESET
     path = tuned_path(row.settings, row.runs[0].model.encoder, row.runs[0].data.name)
     content = read_json(path) if path.is_file() else {}
-    searched = f"the best of {content['trials']} trials on dev" if "trials" in content else "not said"
-    return str(content.get("note", searched))
+    return str(content.get("note", searched(content) if "trials" in content else "not said"))
+
+
+def searched(content: Mapping[str, Any]) -> str:
+    found = f"the best of {content['trials']} trials on dev"
+    if content.get("finalists"):
+        seeds = f"by the mean of {content['seeds']} seeds on dev"
+        found = f"the best of {content['finalists']} finalists {seeds}, after {content['trials']} trials"
+    return found + (f", drawn in the search of {content['taken_from']}" if content.get("taken_from") else "")
 
 
 def override(
@@ -236,3 +247,9 @@ def rows_of_encoders(
             runs = plan.runs(data, encoder, settings, test, **options)
             rows.append(printed_row(label, runs, printed, settings, group, baseline if label != baseline else None))
     return tuple(rows)
+
+
+def without_rows(paper: Mapping[str, Timed | Developed], rows: Sequence[Row]) -> dict[str, float]:
+    """The paper's scores of encoders that have no row, for there are no settings for them."""
+    there = {row.runs[0].model.encoder for row in rows}
+    return {encoder: printed.score for encoder, printed in paper.items() if encoder not in there}

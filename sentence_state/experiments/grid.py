@@ -5,8 +5,8 @@
           {"label": "without step dropout", "model": {"step_dropout": 0.0}},
           {"label": "BiLSTM", "encoder": "BiLSTM", "settings": "paper", "training": {"word_rate": 0.1}}]}
 
-"model" and "training" hold fields of ModelConfig and TrainingConfig; at the top they are for all rows. "seeds" there
-goes before --seeds.
+"model" and "training" hold fields of ModelConfig and TrainingConfig, but for what the row or the command line says; at
+the top they are for all rows. "seeds" there goes before --seeds.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from ..data.errors import DataError
-from ..encoders import ENCODERS
 from ..data.files import read_json
+from ..encoders import ENCODERS
+from ..models import ModelConfig
+from ..training import TrainingConfig
 from .experiment import Experiment, Plan, Row
+from .runs import IRRELEVANT
 
 AT_TOP = {
     "title": str, "data": (str, list), "split": str, "settings": str, "against": str, "seeds": int, "rows": list,
     "model": dict, "training": dict, "notes": list,
 }  # fmt: skip
 OF_ROW = {"label": str, "encoder": str, "settings": str, "model": dict, "training": dict}
+OPTIONS = {
+    "model": set(ModelConfig().to_dict()) - {"encoder"},
+    "training": set(TrainingConfig().to_dict()) - {"seed", *IRRELEVANT},
+}
 KINDS = {str: "text", list: "a list", int: "a whole number", dict: "an object"}
 
 
@@ -33,6 +40,8 @@ def grid(path: Path, plan: Plan) -> Experiment:
     check(path, content, AT_TOP, needed=("data", "rows"))
     for row in content["rows"]:
         check(path, row, OF_ROW, needed=("label",))
+        check_options(path, row, f"row {row['label']!r}: ")
+    check_options(path, content, "")
     check_rows(path, content)
     split = content.get("split", "dev")
     if split not in ("dev", "test"):
@@ -40,16 +49,19 @@ def grid(path: Path, plan: Plan) -> Experiment:
     seeds = content.get("seeds", plan.seeds)
     plan = replace(plan, seeds=min(seeds, plan.seeds) if plan.smoke else seeds)
     sets = [content["data"]] if isinstance(content["data"], str) else content["data"]
-    rows = tuple(make_row(content, row, data, plan, split == "test") for data in sets for row in content["rows"])
+    rows = tuple(make_row(path, content, row, data, plan, split == "test") for data in sets for row in content["rows"])
     title = content.get("title", path.stem)
-    return Experiment(path.stem, title, split, rows, tuple(content.get("notes", ())))
+    return Experiment(path.stem, title, split, rows, tuple(content.get("notes", ())), is_own=True)
 
 
-def make_row(content: dict[str, Any], row: dict[str, Any], data: str, plan: Plan, test: bool) -> Row:
+def make_row(path: Path, content: dict[str, Any], row: dict[str, Any], data: str, plan: Plan, test: bool) -> Row:
     parts = (content.get("model"), content.get("training"), row.get("model"), row.get("training"))
     options = {name: value for part in parts for name, value in (part or {}).items()}
     settings = row.get("settings", content.get("settings", "paper"))
-    runs = plan.runs(data, row.get("encoder", "S-LSTM"), settings, test, **options)
+    try:
+        runs = plan.runs(data, row.get("encoder", "S-LSTM"), settings, test, **options)
+    except DataError as error:
+        raise DataError.at(path, f"row {row['label']!r}: {error}") from None
     against = content.get("against")
     return Row(row["label"], runs, None, data, against if row["label"] != against else None, settings=settings)
 
@@ -68,10 +80,20 @@ def check(path: Path, content: Any, known: dict[str, Any], needed: tuple[str, ..
             raise DataError.at(path, f"{name} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value!r}")
 
 
+def check_options(path: Path, content: dict[str, Any], where: str) -> None:
+    for name, known in OPTIONS.items():
+        unknown = content.get(name, {}).keys() - known
+        if unknown:
+            names = f"{', '.join(sorted(unknown))}; the fields are {', '.join(sorted(known))}"
+            raise DataError.at(path, f"{where}{name} has unknown fields: {names}")
+
+
 def check_rows(path: Path, content: dict[str, Any]) -> None:
     labels = [row["label"] for row in content["rows"]]
     if not labels or len(set(labels)) < len(labels):
         raise DataError.at(path, f"rows must be one or more, each with a label of its own, got {labels}")
+    if any("\n" in text for text in (content.get("title", ""), *labels)):
+        raise DataError.at(path, "title and labels must be one line each")
     if content.get("against", labels[0]) not in labels:
         raise DataError.at(
             path, f"against must be the label of a row ({', '.join(labels)}), got {content['against']!r}"

@@ -68,13 +68,18 @@ def load(data: Data, place: Place) -> Material:
 @lru_cache(maxsize=KEPT_IN_MEMORY)
 def load_from(data: Data, data_dir: Path | None, vectors: Path | None) -> Material:
     splits, unexpected = read_set(data, data_dir)
-    hashes = {name: part["sha256"][:16] for name, part in describe_data(splits).items()}
+    hashes = hash_splits(data, data_dir)
     words = embeddings = None
     if vectors is not None:
         words, embeddings = read_word_vectors(vectors, splits)
-        hashes["vectors"] = hash_vectors(embeddings)
+        hashes = hashes | {"vectors": hash_vectors(embeddings)}
     lengths = [len(example.words) for example in splits.test]
     return Material(splits, words, embeddings, hashes, lengths, repeated(splits.test, splits.train), unexpected)
+
+
+@lru_cache(maxsize=KEPT_IN_MEMORY)
+def hash_splits(data: Data, data_dir: Path | None) -> dict[str, str]:
+    return {name: part["sha256"][:16] for name, part in describe_data(read_splits(data, data_dir)).items()}
 
 
 def hash_vectors(embeddings: Embeddings) -> str:
@@ -92,10 +97,7 @@ def read_set(data: Data, data_dir: Path | None) -> tuple[Splits, list[str]]:
     """The splits, and in sentences what of them is not as it was published."""
     unexpected: list[str] = []
     if data.name in SAMPLE:
-        splits = read_sample("bioes")
-        for example in (*splits.train, *splits.dev, *splits.test):
-            example.label = example.label if SAMPLE[data.name] == "classification" else None
-            example.tags = example.tags if SAMPLE[data.name] == "tagging" else None
+        splits = read_sample("bioes", ["label" if data.task == "classification" else "tags"])
     elif data_dir is None:
         raise DataError.at(data.name, "where is it? --data-dir names the folder; nothing is downloaded")
     else:

@@ -23,7 +23,7 @@ from ..training import TrainingConfig
 from ..training.interrupt import StopRequest
 from ..training.loop import Loop
 from .conditions import conditions
-from .material import Data, Place, read_splits, repeated
+from .material import Data, Place, hash_splits, read_splits, repeated
 from .runs import changed
 
 GROUPS = 10  # of Figure 5
@@ -68,16 +68,23 @@ class Measurement:
 
     def title(self) -> str:
         names = self.data[0].name if len(self.data) == 1 else f"{len(self.data)} sets"
-        return f"{self.kind} on {names}" + (f", group {self.group + 1}" if self.group >= 0 else "")
+        group = f", group {self.group + 1}" if self.group >= 0 else ""
+        models = ", ".join(label for label, _ in self.models)
+        return f"{self.kind} on {names}{group}" + (f" in {self.precision}: {models}" if models else "")
 
 
 def take(measurement: Measurement, place: Place) -> dict[str, Any]:
     """Measure; returns the line to keep."""
     take_kind = {"time": take_times, "memory": take_memory, "statistics": take_statistics}[measurement.kind]
     record: dict[str, Any] = {"key": measurement.key(), "kind": measurement.kind, "smoke": measurement.smoke}
-    record |= measurement.describe()
+    record |= measurement.describe() | {"hashes": hashes(measurement, place)}
     record |= take_kind(measurement, place) | conditions(place.device)
     return record
+
+
+def hashes(measurement: Measurement, place: Place) -> list[dict[str, str]]:
+    """Of the splits of each of its sets, as they are in this place."""
+    return [hash_splits(data, place.data_dir) for data in measurement.data]
 
 
 # ---- times ------------------------------------------------------------------------------------------
@@ -98,6 +105,8 @@ def take_times(measurement: Measurement, place: Place) -> dict[str, Any]:
             for kind, value in spent.items():
                 if number >= WARM_UP:
                     seconds[label][kind].append(round(value, 6))
+    for loop in loops.values():
+        loop.close()
     lengths = [len(example.words) for example in examples]
     return {"seconds": seconds, "median_length": float(np.median(lengths)), "sentences": len(examples)}
 
@@ -170,6 +179,7 @@ def peak_of_steps(measurement: Measurement, config: ModelConfig, examples: list[
     loop = loop_of(measurement, config, examples, place, graphs=False)
     for batch in batches_of(measurement, loop):
         loop.step(batch)
+    loop.close()
     return torch.cuda.max_memory_allocated(place.device) - before
 
 
@@ -189,6 +199,7 @@ def kept_for_backward(measurement: Measurement, config: ModelConfig, examples: l
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         loss = loop.model.train().loss(make_batch(indexed, longest))
     loss.backward()
+    loop.close()
     return sum(storage.nbytes() for storage in storages.values())
 
 

@@ -27,6 +27,12 @@ def write_report(report: Report, folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
+def sections_before(folder: Path) -> int:
+    """Of the report that stands there."""
+    path = folder / "report.md"
+    return path.read_text(encoding="utf-8").count("\n## ") if path.is_file() else 0
+
+
 # ---- Markdown ---------------------------------------------------------------------------------------
 
 
@@ -36,7 +42,7 @@ def markdown(report: Report) -> str:
         parts.append(f"## {report.mark}{without_tags(section.title)}")
         parts += [part for table in section.tables for part in (without_tags(table.caption), markdown_table(table))]
         parts += [f"![{figure.caption}]({FIGURES}/{figure.name}.png)" for figure in section.figures if figure.png]
-        parts += map(without_tags, section.notes)
+        parts += map(without_tags, [*section.notes, *section.details])
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -60,9 +66,18 @@ def bold(row: Sequence[str], is_bold: bool, start: str, end: str) -> Sequence[st
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "±": r"$\pm$", "–": "--",
-    "×": r"$\times$", "−": "$-$",
+    "×": r"$\times$", "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "≠": r"$\neq$", "≈": r"$\approx$", "→": r"$\to$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\epsilon$", "η": r"$\eta$",
+    "θ": r"$\theta$", "κ": r"$\kappa$", "λ": r"$\lambda$", "μ": r"$\mu$", "π": r"$\pi$", "ρ": r"$\rho$",
+    "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\phi$", "χ": r"$\chi$", "ψ": r"$\psi$", "ω": r"$\omega$",
+    "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Ω": r"$\Omega$",
 }  # fmt: skip
-LETTER, GAP, LINE = 4, 12, 480  # points, of \footnotesize: a letter, what is between columns, the width of a page
+LINE = 480  # points, the width of a page
+SIZES = (  # of tables, the largest first: a letter in points, what is between columns
+    (r"\footnotesize", 4.0, 12),
+    (r"\scriptsize\setlength{\tabcolsep}{3pt}", 3.5, 6),
+    (r"\tiny\setlength{\tabcolsep}{2pt}", 2.5, 4),
+)
 PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
@@ -80,7 +95,7 @@ def latex(report: Report) -> str:
         parts.append(rf"\section*{{{escape(report.mark + section.title)}}}")
         parts += [part for table in section.tables for part in (escape(table.caption), latex_table(table)) if part]
         parts += [latex_figure(figure) for figure in section.figures if figure.png]
-        parts += [escape(note) for note in section.notes]
+        parts += [escape(note) for note in [*section.notes, *section.details]]
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
@@ -91,14 +106,15 @@ def latex_table(table: Table) -> str:
         " & ".join(bold([escape(cell) for cell in row], place in table.bold, r"\textbf{", "}")) + r" \\"
         for place, row in enumerate(table.rows)
     ]
-    size = r"\tiny\setlength{\tabcolsep}{2pt}" if is_wide(table) else r"\footnotesize"
-    lines = [rf"{{{size}", rf"\begin{{longtable}}{{{columns}}}", r"\toprule", head, r"\midrule", r"\endhead"]
+    lines = [rf"{{{size_of(table)}", rf"\begin{{longtable}}{{{columns}}}", r"\toprule", head, r"\midrule", r"\endhead"]
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{longtable}", "}"])
 
 
-def is_wide(table: Table) -> bool:
+def size_of(table: Table) -> str:
+    """The largest in which a row fits on a line."""
     letters = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
-    return LETTER * sum(letters) + GAP * len(letters) > LINE
+    fitting = (size for size, letter, gap in SIZES if letter * sum(letters) + gap * len(letters) <= LINE)
+    return next(fitting, SIZES[-1][0])
 
 
 def latex_figure(figure: Figure) -> str:
@@ -117,14 +133,20 @@ STYLE = """
 :root { color-scheme: light dark; --line: #8884; --mark: #c60; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); }
-.scroll { overflow-x: auto; }
+.scroll, figure { overflow-x: auto; }
+.scroll { /* a shadow at the side where there is more */
+  background: linear-gradient(to right, Canvas 40%, #0000) 0 0 / 3rem 100% no-repeat local,
+    linear-gradient(to left, Canvas 40%, #0000) 100% 0 / 3rem 100% no-repeat local,
+    linear-gradient(to right, #8886, #0000) 0 0 / .9rem 100% no-repeat scroll,
+    linear-gradient(to left, #8886, #0000) 100% 0 / .9rem 100% no-repeat scroll; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .55rem; text-align: right; border-bottom: 1px solid var(--line); }
 td { white-space: nowrap; } td.name { white-space: normal; min-width: 5rem; } table { font-size: .92rem; }
-th.name, td.name { text-align: left; } tr.bold td { font-weight: 700; }
+th.name, td.name { text-align: left; } tr.bold td, td.holds, td.does { font-weight: 700; }
+td.holds { color: light-dark(#06703c, #5fd39a); } td.does { color: light-dark(#a3320b, #ff9d73); }
 figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; } figcaption { font-size: .9rem; }
 .note { font-size: .9rem; } .smoke { background: var(--mark); color: #fff; padding: .6rem 1rem; font-weight: 700; }
-nav { columns: 2; font-size: .9rem; } nav ul { margin: 0; }
+nav ul { columns: 2 22rem; font-size: .9rem; margin: 0; } summary { font-size: .9rem; cursor: pointer; }
 """
 PAGE = """<!doctype html>
 <html lang="en">
@@ -152,10 +174,11 @@ def page(report: Report) -> str:
     again = [names[:place].count(name) for place, name in enumerate(names)]  # a table may stand there more than once
     anchors = [f"{name}-{before + 1}" if before else name for name, before in zip(names, again, strict=True)]
     links = [
-        f'<li><a href="#{anchor}">{html.escape(s.title)}</a></li>'
-        for anchor, s in zip(anchors, report.sections, strict=True)
+        f'<li><a href="#{a}">{html.escape(s.title)}</a></li>' for a, s in zip(anchors, report.sections, strict=True)
     ]
-    parts.append(f"<nav><ul>{''.join(links)}</ul></nav>")
+    for heading, is_own in (("The paper", False), ("Experiments of our own", True)):
+        own = [link for link, section in zip(links, report.sections, strict=True) if section.is_own == is_own]
+        parts.append(f"<nav><b>{heading}</b><ul>{''.join(own)}</ul></nav>" if own else "")
     parts += [page_section(s, anchor, report.mark) for anchor, s in zip(anchors, report.sections, strict=True)]
     body = "\n".join(parts)
     return PAGE.format(title=html.escape(report.title), style=STYLE, body=body)
@@ -166,13 +189,19 @@ def page_section(section: Section, anchor: str, mark: str) -> str:
     parts += [page_table(table) for table in section.tables]
     parts += [page_figure(figure) for figure in section.figures]
     parts += [f'<p class="note">{html.escape(note)}</p>' for note in section.notes]
+    details = [f'<p class="note">{html.escape(note)}</p>' for note in section.details]
+    parts += [f"<details><summary>Settings</summary>{''.join(details)}</details>"] if details else []
     return "\n".join(parts)
 
 
 def page_table(table: Table) -> str:
     def cells(row: Sequence[str], tag: str) -> str:
-        classes = [' class="name"' if place < table.labels else "" for place in range(len(row))]
-        return "".join(f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for cell, kind in zip(row, classes, strict=True))
+        verdict = table.columns.index("verdict") if "verdict" in table.columns and tag == "td" else None
+        classes = [["name"] * (place < table.labels) for place in range(len(row))]
+        if verdict is not None:
+            classes[verdict].append(row[verdict].split()[0])  # holds, does (not hold), not (decided)
+        kinds = [f' class="{" ".join(names)}"' if names else "" for names in classes]
+        return "".join(f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))
 
     kinds = [' class="bold"' if place in table.bold else "" for place in range(len(table.rows))]
     rows = [f"<tr{kind}>{cells(row, 'td')}</tr>" for row, kind in zip(table.rows, kinds, strict=True)]
@@ -186,4 +215,5 @@ def page_figure(figure: Figure) -> str:
     if not figure.svg:
         return f'<p class="note">{caption} (not drawn: matplotlib is missing)</p>'
     source = f"data:image/svg+xml;base64,{base64.b64encode(figure.svg).decode()}"
-    return f'<figure><img alt="{caption}" src="{source}"><figcaption>{caption}</figcaption></figure>'
+    width = f' style="min-width: {22 * figure.panels}rem"' if figure.panels > 1 else ""
+    return f'<figure><img alt="{caption}" src="{source}"{width}><figcaption>{caption}</figcaption></figure>'

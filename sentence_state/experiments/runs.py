@@ -12,8 +12,8 @@ import torch
 
 from ..data.example import Example
 from ..models import Model, ModelConfig, SequenceTagger, TextClassifier
-from ..training import Evaluation, TrainingConfig, TrainingError, TrainingResult, fit
-from ..training.evaluation import evaluate_labels, evaluate_tags
+from ..training import TrainingConfig, TrainingError, TrainingResult, fit
+from ..training.evaluation import compare
 from .conditions import PeakMemory, conditions
 from .material import Data, Material, Place, load
 from .outcomes import pack, sentence_counts
@@ -153,11 +153,7 @@ def measure(model: Model, examples: list[Example], material: Material | None = N
     started = time.perf_counter()
     found = model.decode_all(examples)
     seconds = time.perf_counter() - started
-    evaluation: Evaluation
-    if found.labels is not None:
-        evaluation = evaluate_labels([str(example.label) for example in examples], found.labels)
-    else:
-        evaluation = evaluate_tags([example.tags or [] for example in examples], found.tags or [], model.tag_scheme)
+    evaluation = compare(examples, found, model.tag_scheme)
     measured = {
         "metric": evaluation.metric,
         "score": evaluation.score,

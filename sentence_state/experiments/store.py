@@ -2,7 +2,8 @@
 
 Several processes, and several machines that share the folder, may work at once. A claim is a file that its worker
 touches while it works. A worker that was killed stops touching: after `EXPIRY` seconds, at once on the same machine,
-another takes the claim over. Lines are added under a lock, whole; half a line of a killed process is ignored.
+another takes the claim over. Lines are added under a lock, whole; half a line of a killed process is ignored, a whole
+one counts without its newline too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import socket
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +30,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / RUNS
         (folder / CLAIMS).mkdir(parents=True, exist_ok=True)
+        self.failures: Counter[str] = Counter()  # how often a line of a key says error, as far as `records` has read
         self._records: dict[str, dict[str, Any]] = {}
         self._read_to = 0  # bytes of the file that `_records` holds
 
@@ -39,10 +42,12 @@ class Store:
             file.seek(self._read_to)
             added = file.read()
         whole = added[: added.rfind(b"\n") + 1]
+        if parse(added[len(whole) :]):  # of an editor that ends no last line; half an object is never JSON
+            whole = added
         self._read_to += len(whole)
-        for line in whole.splitlines():
-            record = parse(line)
-            if record and not says_less(record, self._records.get(record["key"])):
+        for record in filter(None, map(parse, whole.splitlines())):
+            self.failures[record["key"]] += "error" in record
+            if not says_less(record, self._records.get(record["key"])):
                 self._records[record["key"]] = record
         return self._records
 

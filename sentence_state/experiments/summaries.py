@@ -16,6 +16,7 @@ from .measurements import Measurement
 from .outcomes import Counts, score_of, unpack_counts
 from .runs import Run, satisfies
 
+DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 Records = Mapping[str, dict[str, Any]]
 
 
@@ -79,14 +80,20 @@ def variants(measurement: Measurement) -> list[Measurement]:
 
 
 def measured(measurements: Sequence[Measurement], records: Records) -> dict[str, list[dict[str, Any]]]:
-    """The lines of measurements that belong together, by their precision: those that were meant first, all of the
-    device that most were taken on."""
+    """The lines of measurements that belong together, by their precision: those that were meant first, of the device
+    that most were taken on; then of another device that all were taken on, which the precision says."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for kind in zip(*map(variants, measurements), strict=True):
         lines = [records[one.key()] for one in kind if one.key() in records]
         if lines:
             found.setdefault(kind[0].device, {})[kind[0].precision] = lines
-    return max(found.values(), key=lambda precisions: max(map(len, precisions.values())), default={})
+    devices = sorted(found, key=lambda device: max(map(len, found[device].values())), reverse=True)
+    return {
+        precision if device == devices[0] else f"{precision}, {DEVICES[device]}": lines
+        for device in devices
+        for precision, lines in found[device].items()
+        if device == devices[0] or len(lines) == len(measurements)
+    }
 
 
 def conditions_of(record: dict[str, Any]) -> str:

@@ -115,8 +115,9 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     task = task_of(search, plan)
     home = folder / home_of(search, plan)
-    check_same_sets(search, home)
-    check_no_fewer_trials(search, home)
+    check_same_search(search, plan, home)
+    check_no_less(search, plan, home)
+    least = least_trials(search, plan, home)
     distributions: dict[str, BaseDistribution] = {
         name: CategoricalDistribution(list(values)) for name, values in space_of(task).items()
     }
@@ -134,10 +135,11 @@ def tune(search: Search, plan: Plan, folder: Path, crew: Crew, say: Say = print)
         for (one, encoder), trial in zip(asked, trials, strict=True):
             tell(studies[encoder], one, trial)
         done += trials
-        keep(search, task, home, done)
+        if len(done) >= least * len(studies):
+            keep(search, task, folder, home, done)
     if search.finalists:
         done = run_finalists(search, plan, done, folder, crew, say)
-        keep(search, task, home, done)
+        keep(search, task, folder, home, done)
     return best_of(done)
 
 
@@ -163,25 +165,54 @@ def home_of(search: Search, plan: Plan) -> str:
     return "fdu" if all(name.startswith("fdu/") for name in search.data) else task_of(search, plan)
 
 
-def check_same_sets(search: Search, home: Path) -> None:
-    """What was chosen on other sets is not written over."""
-    for encoder in search.encoders:
-        path = home / f"{slug(encoder)}.json"
-        if path.exists() and (before := as_tuple(read_json(path).get("data"))) != search.data:
-            names = ", ".join(map(str, before))
+def check_same_search(search: Search, plan: Plan, home: Path) -> None:
+    """What was chosen on other sets, with other vectors or from other settings, is not written over."""
+    asked = {"smoke": plan.smoke, "vectors": plan.vectors, "settings": search.settings}
+    for _, path, before in choices_before(search, home):
+        if "trials" not in before:
+            raise DataError.at(path, "these settings were written by hand, not by a search; --out names another folder")
+        if (data := as_tuple(before["data"])) != search.data:
+            names = ", ".join(map(str, data))
             raise DataError.at(path, f"these settings were chosen on {names}; --out names a folder for others")
+        for name, value in asked.items():
+            if before.get(name) != value:
+                had = f"these settings were chosen with {name} {before.get(name)}, got {name} {value}"
+                raise DataError.at(path, f"{had}; --out names a folder for others")
 
 
-def check_no_fewer_trials(search: Search, home: Path) -> None:
-    """The best of more trials is not written over by that of fewer, nor is their log."""
-    for encoder in search.encoders:
-        path = home / f"{slug(encoder)}.json"
-        if path.exists() and (before := trials_before(encoder, home)) > search.trials:
-            raise DataError.at(
-                path,
-                f"these settings are the best of {before} trials, got --trials {search.trials}; --trials {before} or "
-                "more goes on with that search, --out names a folder for another",
-            )
+def check_no_less(search: Search, plan: Plan, home: Path) -> None:
+    """The best of more trials, finalists or seeds is not written over by that of fewer, nor is their log."""
+    seeds = max(plan.seeds, search.final_seeds) if search.finalists else plan.seeds
+    of_seeds = "--final-seeds" if search.finalists else "--seeds"
+    for encoder, path, before in choices_before(search, home):
+        trials = trials_before(encoder, home)
+        finalists = math.ceil(before.get("finalists", 0) / len(search.encoders))  # each was given those of all
+        for what, flag, had, asked in (
+            (f"of {trials} trials", "--trials", trials, search.trials),
+            (f"of {finalists} finalists of each encoder", "--finalists", finalists, search.finalists),
+            (f"by {before.get('seeds', 1)} seeds", of_seeds, before.get("seeds", 1), seeds),
+        ):
+            if had > asked:
+                raise DataError.at(
+                    path,
+                    f"these settings are the best {what}, got {flag} {asked}; {flag} {had} or more goes on with that "
+                    "search, --out names a folder for another",
+                )
+
+
+def least_trials(search: Search, plan: Plan, home: Path) -> float:
+    """So many of each encoder are run before the best of them can take the place of what is there; no number is enough
+    where finalists were run, or more seeds."""
+    found = choices_before(search, home)
+    if any(before.get("finalists", 0) or before.get("seeds", 1) > plan.seeds for _, _, before in found):
+        return math.inf
+    return max((trials_before(encoder, home) for encoder, _, _ in found), default=0)
+
+
+def choices_before(search: Search, home: Path) -> list[tuple[str, Path, dict[str, Any]]]:
+    """Encoder, file and content, where the folder has settings already."""
+    paths = {encoder: home / f"{slug(encoder)}.json" for encoder in search.encoders}
+    return [(encoder, path, read_json(path)) for encoder, path in paths.items() if path.exists()]
 
 
 def trials_before(encoder: str, home: Path) -> int:
@@ -293,27 +324,30 @@ def dev_of(trial: Trial) -> float:
     return -math.inf if found is None else found
 
 
-def keep(search: Search, task: str, home: Path, trials: Sequence[Trial]) -> None:
+def keep(search: Search, task: str, folder: Path, home: Path, trials: Sequence[Trial]) -> None:
     """The log of all trials so far, those of other encoders before them, and the best settings so far of each."""
     home.mkdir(parents=True, exist_ok=True)
     ordered = sorted(trials, key=lambda trial: (search.encoders.index(trial.encoder), trial.number))
-    others = [line for line in read_log(home) if line["encoder"] not in search.encoders]
-    lines = [json.dumps(line, ensure_ascii=False) for line in (*others, *(trial.line() for trial in ordered))]
-    write_text(home / LOG, "\n".join(lines) + "\n")
-    for encoder, trial in best_of(trials).items():
-        write_json(home / f"{slug(encoder)}.json", chosen(search, task, trial, trials))
+    with Store(folder).lock():  # others who share the work come to the same point at the same time
+        others = [line for line in read_log(home) if line["encoder"] not in search.encoders]
+        lines = [json.dumps(line, ensure_ascii=False) for line in (*others, *(trial.line() for trial in ordered))]
+        write_text(home / LOG, "\n".join(lines) + "\n")
+        for encoder, trial in best_of(trials).items():
+            write_json(home / f"{slug(encoder)}.json", chosen(search, task, trial, trials))
 
 
 def chosen(search: Search, task: str, trial: Trial, trials: Sequence[Trial]) -> Mapping[str, Any]:
     """What `--settings` reads, with how it was found."""
     run = trial.runs[0]
+    own = [one for one in trials if one.encoder == trial.encoder]
+    asked = [one for one in own if one.taken_from is None]
     return {
         "encoder": trial.encoder,
         "data": search.data[0] if len(search.data) == 1 else list(search.data),
         "dev": dev_of(trial),
-        "trials": sum(one.encoder == trial.encoder for one in trials),
-        "pruned": sum(one.encoder == trial.encoder and one.score is None for one in trials),
-        "finalists": sum(one.encoder == trial.encoder and one.final is not None for one in trials),
+        "trials": len(asked),
+        "pruned": sum(one.score is None for one in asked),
+        "finalists": len({one.runs for one in own if one.final is not None}),  # one that was asked for twice is one
         "taken_from": trial.taken_from,
         "seeds": len(trial.runs) // len(search.data),
         "vectors": run.vectors,

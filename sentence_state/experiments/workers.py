@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ import torch
 
 from ..data.errors import DataError
 from .material import Place, load
-from .measurements import Measurement, take
+from .measurements import Measurement, hashes, take
 from .runs import EXPECTED_FAILURES, Run, Stopped, execute, failure, satisfies
 from .store import Claim, Store
 
@@ -56,18 +57,19 @@ def run_all(runs: Sequence[Run], folder: Path, crew: Crew, say: Say = print) -> 
     )  # with test goes before without
     store = Store(folder)
     check_same_data(runs, store, crew.place)
-    waiting = unfinished(runs, store)
+    waiting, failed_before = unfinished(runs, store), store.failures.copy()
     say(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished before; results go to {store.path}")
     jobs = min(crew.jobs, len(waiting))
     with terminated_as_by_ctrl_c():
         while waiting:
             if jobs > 1:
-                work_side_by_side(runs, folder, crew, jobs)
+                work_side_by_side(runs, folder, crew, failed_before, jobs)
             else:
-                work(runs, folder, replace(crew.place, device=device_of(crew.place.device, crew.local_rank)), say)
+                place = replace(crew.place, device=device_of(crew.place.device, crew.local_rank))
+                work(runs, folder, place, failed_before, say)
             if not wait_for_others(runs, store):
                 break
-            waiting = unfinished(runs, store)  # what the others left behind
+            waiting = [run for run in runs if is_to_do(run, store, failed_before)]  # what the others left behind
     return unfinished(runs, store)
 
 
@@ -94,14 +96,20 @@ def unfinished(runs: Sequence[Run], store: Store) -> list[Run]:
     return [run for run in runs if not satisfies(records.get(run.key()), run)]
 
 
-def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) -> None:
+def is_to_do(run: Run, store: Store, failed_before: Counter[str]) -> bool:
+    """Whether a run is neither finished nor failed more often than before this command."""
+    record = store.records().get(run.key())
+    return not satisfies(record, run) and store.failures[run.key()] <= failed_before[run.key()]
+
+
+def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, failed_before: Counter[str], jobs: int) -> None:
     """`jobs` processes that share nothing but the folder; each GPU gets its share of them. What dies is replaced, up to
     `jobs` times in all."""
     context = multiprocessing.get_context("spawn")
 
     def start(number: int) -> BaseProcess:
         place = replace(crew.place, device=device_of(crew.place.device, crew.local_rank + number))
-        worker = context.Process(target=work_as_process, args=(list(runs), folder, place, jobs))
+        worker = context.Process(target=work_as_process, args=(list(runs), folder, place, failed_before, jobs))
         worker.start()
         return worker
 
@@ -121,10 +129,10 @@ def work_side_by_side(runs: Sequence[Run], folder: Path, crew: Crew, jobs: int) 
         raise
 
 
-def work_as_process(runs: list[Run], folder: Path, place: Place, jobs: int) -> None:
+def work_as_process(runs: list[Run], folder: Path, place: Place, failed_before: Counter[str], jobs: int) -> None:
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
     try:
-        work(runs, folder, place, lambda line: print(line, flush=True), jobs)
+        work(runs, folder, place, failed_before, lambda line: print(line, flush=True), jobs)
     except KeyboardInterrupt:
         return
     except DataError as error:  # of a set that was in order when its parent read it
@@ -162,22 +170,22 @@ def device_of(device: str, number: int) -> str:
     return f"cuda:{number % torch.cuda.device_count()}" if device == "cuda" else device
 
 
-def work(runs: Sequence[Run], folder: Path, place: Place, say: Say, jobs: int = 1) -> None:
-    """Execute, one after another, every run that is neither finished nor claimed. jobs: so many processes do that side
-    by side, which is to be known of the seconds that a run took."""
+def work(runs: Sequence[Run], folder: Path, place: Place, failed_before: Counter[str], say: Say, jobs: int = 1) -> None:
+    """Execute, one after another, every run that is neither finished nor claimed, nor failed since `failed_before` was
+    counted. jobs: so many processes do that side by side, which is to be known of the seconds that a run took."""
     store = Store(folder)
     if torch.device(place.device).index is not None:
         torch.cuda.set_device(place.device)
     for run in runs:
         if is_orphan():
             return
-        if satisfies(store.records().get(run.key()), run):
+        if not is_to_do(run, store, failed_before):
             continue
         claim = store.claim(run.key())
         if claim is None:
             continue
         with claim:
-            if satisfies(store.records().get(run.key()), run):  # finished between the question and the claim
+            if not is_to_do(run, store, failed_before):  # finished between the question and the claim
                 continue
             try:
                 record = execute(run, place)
@@ -201,7 +209,9 @@ def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place,
     """Take what was not taken yet on this kind of device, one after another, with no worker beside it, and nobody else
     who measures into this folder."""
     store = Store(folder)
-    for measurement in (one.on(place.device) for one in measurements):
+    measurements = [one.on(place.device) for one in measurements]
+    check_same_sets(measurements, store, place)
+    for measurement in measurements:
         if measurement.key() in store.records():
             continue
         with wait_for_claim(MEASURING, store):
@@ -210,6 +220,22 @@ def measure_all(measurements: Sequence[Measurement], folder: Path, place: Place,
             store.append(take(measurement, place))
         give_memory_back()
         say(measurement.title())
+
+
+def check_same_sets(measurements: Sequence[Measurement], store: Store, place: Place) -> None:
+    """As `check_same_data` for runs. Lines from before hashes were kept say nothing about it, and count."""
+    records = store.records()
+    for measurement in measurements:
+        record = records.get(measurement.key(), {})
+        if "hashes" not in record:
+            continue
+        for data, ours, theirs in zip(measurement.data, hashes(measurement, place), record["hashes"], strict=True):
+            if parts := ", ".join(part for part in ours if ours[part] != theirs[part]):
+                raise DataError.at(
+                    store.folder,
+                    f"finished measurements of {data.name} were made with other data ({parts}); "
+                    "--out names another folder",
+                )
 
 
 def wait_for_claim(key: str, store: Store) -> Claim:

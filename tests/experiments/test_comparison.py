@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.data.errors import DataError
-from sentence_state.experiments.analysis import BIN, binned, bins_of
+from sentence_state.experiments.analysis import BIN, binned, bins_of, thirds
 from sentence_state.experiments.comparison import compare, versus
 from sentence_state.experiments.curves import panel_of
 from sentence_state.experiments.document import Report, Section, Table
@@ -175,7 +175,19 @@ def test_sentences_of_one_length_are_in_one_bin():
     assert [len(places) for places in bins_of(np.full(500, 4))] == [500]
 
 
-def test_times_are_shown_in_each_precision_they_were_measured_in_on_one_device():
+def test_thirds_are_cut_between_lengths_and_the_order_of_a_file_does_not_matter():
+    lengths = np.repeat([7, 3, 5, 9], [60, 100, 90, 20])
+    for seed in (None, 0, 1):
+        mixed = lengths if seed is None else np.random.default_rng(seed).permutation(lengths)
+        parts = thirds(mixed)
+        assert [sorted(mixed[places].tolist()) for places in parts] == [[3] * 100, [5] * 90, [7] * 60 + [9] * 20]
+        assert sorted(np.concatenate(parts)) == list(range(len(mixed)))
+    assert [len(places) for places in thirds(np.full(9, 4))] == [9]
+    assert [len(places) for places in thirds(np.array([4, 4, 4, 8]))] == [3, 1]
+    assert [len(places) for places in thirds(np.arange(9))] == [3, 3, 3]
+
+
+def test_times_are_shown_in_each_precision_and_on_each_device_they_were_measured_in():
     rows = (row("S-LSTM"), row("BiLSTM", seeds=1))
     times = Measurement("time", (Data("mr"),), tuple((r.label, r.runs[0].model) for r in rows), precision="bfloat16")
     taken = [("cuda", "bfloat16", 2.0), ("cuda", "float32", 0.5), ("cpu", "float32", 9.0)]
@@ -185,10 +197,11 @@ def test_times_are_shown_in_each_precision_they_were_measured_in_on_one_device()
         line = {"seconds": seconds, "hardware": device, "precision": precision, "commit": "0123456789ab"}
         records[replace(times.on(device), precision=precision).key()] = line
     _, *tables = compare(Experiment("t", "T", "test", rows, times=times), records).tables
-    assert [table.rows[1][1] for table in tables] == ["2.00", "0.50"]
+    assert [table.rows[1][1] for table in tables] == ["2.00", "0.50", "9.00"]
     sizes = "S-LSTM: 300 units, 9 steps; BiLSTM: 300 units."
     assert tables[0].caption == f"Times as ratios to S-LSTM, on cuda, bfloat16, commit 0123456. {sizes}"
     assert "cuda, float32" in tables[1].caption
+    assert "cpu, float32" in tables[2].caption
 
 
 def test_times_that_another_section_has_are_not_repeated():
@@ -247,13 +260,26 @@ def test_what_means_something_to_a_format_is_escaped_in_it():
     assert r"50\% $<$b$>$" in text
     assert r"a\_note" in text
     assert r"\textbf{1 $\pm$ 2} \\" in text
+    assert r"$\lambda$ $\geq$ 2" in latex(replace(REPORT, facts=["λ ≥ 2"]))  # pdflatex knows no Greek by itself
     assert '<h2 id="table9">50% &lt;b&gt;</h2>' in page(REPORT)
 
 
-def test_a_table_that_is_wider_than_a_page_is_set_small():
-    narrow, wide = (Table(("model",), (("x" * letters,),)) for letters in (100, 130))
-    texts = [latex(replace(REPORT, sections=[Section("t", "T", tables=[table])])) for table in (narrow, wide)]
-    assert [r"\tiny" in text for text in texts] == [False, True]
+def test_a_table_is_set_as_small_as_a_page_is_narrow():
+    tables = [Table(("model",), (("x" * letters,),)) for letters in (100, 130, 160, 500)]
+    texts = [latex(replace(REPORT, sections=[Section("t", "T", tables=[table])])) for table in tables]
+    sizes = [next(size for size in ("footnotesize", "scriptsize", "tiny") if "{\\" + size in text) for text in texts]
+    assert sizes == ["footnotesize", "scriptsize", "tiny", "tiny"]
+
+
+def test_systems_of_others_have_a_score_of_the_paper_and_no_other():
+    rows = (row("BiLSTM", paper=70.0, seeds=1), row("S-LSTM", paper=80.0, against="BiLSTM", seeds=1))
+    records = {one.runs[0].key(): line(one.runs[0], [1, 1, 1, 0]) for one in rows}
+    section = compare(Experiment("t", "T", "test", rows, others={"Kim (2014)": 81.5}), records)
+    table = section.tables[0]
+    *ours, kim = table.rows
+    assert [cells[0] for cells in ours] == ["BiLSTM", "S-LSTM"]
+    assert kim == ("Kim (2014)", "81.50", *[""] * (len(table.columns) - 2))
+    assert "cites" in section.notes[0]
 
 
 def test_a_smoke_report_says_so_in_every_title_and_every_figure():

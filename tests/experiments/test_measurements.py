@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from sentence_state import ModelConfig
-from sentence_state.data import read_sample
+from sentence_state.data import DataError, read_sample
 from sentence_state.experiments import workers
 from sentence_state.experiments.catalogue import find
 from sentence_state.experiments.experiment import Plan
@@ -15,6 +15,8 @@ from sentence_state.experiments.measurements import GROUPS, Measurement, example
 from sentence_state.experiments.store import Store
 from sentence_state.experiments.summaries import conditions_of, measured, ratio
 from sentence_state.experiments.workers import measure_all
+
+from .test_runs import write_reviews
 
 LABELS = Data("sample/label", limit=60)
 SMALL = ModelConfig(hidden_size=8, word_size=8, num_steps=2)
@@ -78,10 +80,36 @@ def test_what_was_measured_on_a_kind_of_device_is_not_measured_again(tmp_path):
     said = []
     for _ in range(2):
         measure_all([TIMES, replace(TIMES, device="any")], tmp_path, Place(), said.append)
-    assert said == ["time on sample/label"]
+    assert said == ["time on sample/label in float32: S-LSTM, BiLSTM"]
     assert TIMES.on("cuda").key() != TIMES.on("cpu").key()
     records = {TIMES.on(device).key(): {"hardware": device} for device in ("cpu", "cuda")}
-    assert measured([TIMES], records) == {"float32": [{"hardware": "cuda"}]}
+    assert measured([TIMES], records) == {"float32": [{"hardware": "cuda"}], "float32, CPU": [{"hardware": "cpu"}]}
+    two = [TIMES, replace(TIMES, group=1)]
+    assert measured(two, records).keys() == {"float32"}, "one of two on the other device"
+
+
+@pytest.mark.parametrize("kind", ["statistics", "memory", "time"])
+def test_what_was_measured_with_other_data_is_not_taken_for_this(tmp_path, kind):
+    first, other = write_reviews(tmp_path / "first"), write_reviews(tmp_path / "other", pos=40)
+    wanted = replace(TIMES, kind=kind, data=(LABELS, Data("mr")) if kind == "time" else (Data("mr"),))
+    out, said = tmp_path / "out", []
+    for _ in range(2):
+        measure_all([wanted], out, Place(first), said.append)
+    assert len(said) == 1
+    before = (out / "runs.jsonl").read_text()
+    new = replace(wanted, kind="statistics", data=(LABELS,))
+    with pytest.raises(DataError, match=r"measurements of mr were made with other data \(.*train.*\); --out names"):
+        measure_all([new, wanted], out, Place(other), said.append)
+    assert (out / "runs.jsonl").read_text() == before
+
+
+def test_a_line_from_before_hashes_were_kept_is_not_measured_again(tmp_path):
+    kept = Measurement("statistics", (Data("mr"),))
+    assert kept.key() == "a4e07eaddc1ec18a"  # of results/runs.jsonl
+    Store(tmp_path).append({"key": kept.key()})
+    said = []
+    measure_all([kept], tmp_path, Place(write_reviews(tmp_path / "data")), said.append)
+    assert said == []
 
 
 def test_who_measures_waits_for_others_who_do_and_repeats_nothing_of_theirs(tmp_path, monkeypatch):
@@ -96,7 +124,7 @@ def test_who_measures_waits_for_others_who_do_and_repeats_nothing_of_theirs(tmp_
         assert other.records() == {}
         other.append({"key": TIMES.key(), "hardware": "another's"})
     thread.join()
-    assert said == ["time on sample/label"]
+    assert said == ["time on sample/label in float32: S-LSTM, BiLSTM"]
     records = other.records()
     assert records.keys() == {one.key() for one in wanted}
     assert records[TIMES.key()]["hardware"] == "another's"

@@ -1,14 +1,20 @@
 """sentence-state reproduce as a user types it: everything as a smoke run, its report, and wrong input."""
 
+import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sentence_state.cli import main
-from sentence_state.experiments.catalogue import NAMES
+from sentence_state.commands.reproduce import find_asked
+from sentence_state.data.errors import DataError
+from sentence_state.experiments.catalogue import NAMES, find
+from sentence_state.experiments.experiment import Plan
 from sentence_state.experiments.report import commits, listed
 
 from ..command_line import start
@@ -121,6 +127,10 @@ def test_the_page_opens_in_a_browser_without_a_request(smoke, tmp_path):
         (["table4"], "--data-dir DIR: the folder with the sets"),
         (["table4", "--smoke", "--seeds", "0"], "--seeds must be 1 or more, got 0"),
         (["table4", "--smoke", "--settings", "wurst"], "wurst: neither a preset (paper, best, fast) nor a folder"),
+        (
+            ["all", "--smoke", "--settings", "paper", "wurst"],
+            "wurst: neither a preset (paper, best, fast) nor a folder",
+        ),
         (["table4", "--data-dir", "."], "the benchmark mr is not here"),
         (["table1", "--data-dir", "."], ".: none of the benchmarks is here"),
         (["table4", "--smoke", "--data-dir", "nowhere"], "nowhere: no such folder"),
@@ -132,7 +142,11 @@ def test_the_page_opens_in_a_browser_without_a_request(smoke, tmp_path):
         (["table4", "--report-only", "--out", "."], ".: nothing is finished there"),
         (["grid.json", "--smoke"], "grid.json: no such file"),
         (["wrong.json", "--smoke"], "wrong.json: unknown: row; the fields are"),
-        (["option.json", "--smoke"], "settings: expected the fields of TrainingConfig; missing or unknown: droput"),
+        (
+            ["option.json", "--smoke"],
+            "option.json: row 'a': model has unknown fields: droput; the fields are boundaries",
+        ),
+        (["table4", "--smoke", "--settings", "best", "x/best"], "--settings best: another is called best too"),
         (["set.json", "--smoke"], "imdb: no such set; there are"),
     ],
 )
@@ -204,8 +218,94 @@ def test_rows_of_ones_own_are_run_from_a_file(call, tmp_path):
     assert re.search(r"\n\| maximum \| .* ± .* \| 2 \| [+-]\d", report)
     (tmp_path / "runs/smoke/specs").mkdir()
     (tmp_path / "mine.json").rename(tmp_path / "runs/smoke/specs/mine.json")
-    assert call(["table4", "--smoke", "--report-only"], tmp_path)[0] == 0  # the report of a folder has its own specs
-    assert "Two ways" in (tmp_path / "runs/smoke/report.md").read_text()
+    code, output, _ = call(["table7", "--smoke", "--report-only"], tmp_path)
+    assert code == 1
+    assert "table7: nothing of it is finished with --settings paper\n" in output
+    assert "Two ways" in (tmp_path / "runs/smoke/report.md").read_text()  # the report of a folder has its own specs
+
+
+def test_a_report_that_would_be_empty_is_not_written_over_one_that_is_not(call, tmp_path):
+    data = write_reviews(tmp_path / "data")
+    (tmp_path / "mine.json").write_text('{"data": "mr", "rows": [{"label": "a"}]}')
+    assert call(["mine.json", "--smoke", "--seeds", "1", "--data-dir", str(data)], tmp_path)[0] == 0
+    again = ["mine.json", "--report-only", "--out", "runs/smoke"]
+    written = (tmp_path / "runs/smoke/report.md").read_text()
+    code, _, error = call(again, tmp_path)
+    assert code == 2
+    assert "runs/smoke: nothing is finished there with --settings paper, without --smoke" in error
+    assert (tmp_path / "runs/smoke/report.md").read_text() == written
+    assert call([*again, "--smoke"], tmp_path)[0] == 0  # of the slices of the sets, though no folder is named
+    assert (tmp_path / "runs/smoke/report.md").read_text() == written
+
+
+def test_a_report_of_some_settings_is_not_written_over_one_of_more(call, tmp_path):
+    path = tmp_path / "tuned" / "mr" / "s-lstm.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"model": {}, "training": {}}')
+    small = ["--smoke", "--skip-times", "--seeds", "1"]
+    assert call(["table4", *small, "--settings", "tuned"], tmp_path)[0] == 0
+    (tmp_path / "mine.json").write_text('{"data": "mr", "rows": [{"label": "a"}]}')
+    written = tmp_path / "runs/smoke/report.md"
+    before = written.read_text()
+    code, _, error = call(["table4", *small, "--report-only", "--settings", "fast"], tmp_path)
+    assert (code, written.read_text()) == (2, before)
+    assert "with --settings fast --smoke: the report would be empty" in error
+    assert call(["mine.json", *small, "--settings", "tuned"], tmp_path)[0] == 0
+    before = written.read_text()
+    code, _, error = call(["mine.json", *small, "--report-only", "--settings", "fast"], tmp_path)
+    assert (code, written.read_text()) == (2, before)
+    assert re.search("runs/smoke: the report there has . sections, with --settings fast --smoke it has 2", error)
+    code, output, _ = call(["mine.json", *small, "--settings", "fast"], tmp_path)  # what was run now is always shown
+    assert code == 0
+    assert "--report-only with all the --settings that were used brings them back" in output
+    assert written.read_text() != before
+
+
+def test_all_is_run_with_the_settings_that_there_are_for_each(tmp_path):
+    path = tmp_path / "tuned" / "mr" / "s-lstm.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"model": {}, "training": {}}')
+    plan = Plan(1, True, (str(tmp_path / "tuned"), "paper"))
+    console = Console(file=io.StringIO(), width=10_000)
+    found = {target.name: target for target in find_asked(NAMES, plan, True, console)}
+    assert list(found) == list(NAMES)
+    settings = {name: len(found[name].runs) for name in ("table4", "table7")}
+    assert settings["table4"] > len(find("table4", replace(plan, settings=("paper",))).runs)
+    assert settings["table7"] == len(find("table7", replace(plan, settings=("paper",))).runs)
+    assert "left out: table7 with other settings than paper (" in console.file.getvalue()
+    with pytest.raises(DataError, match="no such file"):
+        find_asked(["table7"], plan, False, console)
+
+
+@pytest.mark.parametrize("command", [["reproduce", "table4"], ["tune", "mr"]])
+def test_results_go_to_a_folder(command, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main([*command, "--smoke", "--out", "file"]) == 2
+    assert capsys.readouterr().err == "error: --out file: it is a file, and must be a folder\n"
+
+
+def test_settings_that_are_no_settings_are_named(call, tmp_path):
+    path = tmp_path / "tuned" / "mr" / "s-lstm.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("[]")
+    code, _, error = call(["table4", "--smoke", "--settings", "tuned"], tmp_path)
+    assert (code, error) == (2, "error: tuned/mr/s-lstm.json: expected an object with the fields model and training\n")
+
+
+@pytest.mark.slow
+def test_of_all_there_is_what_there_are_settings_for(call, tmp_path):
+    for encoder in ("s-lstm", "bilstm"):
+        path = tmp_path / "tuned" / "mr" / f"{encoder}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"model": {}, "training": {}}')
+    code, output, _ = call(["all", "--smoke", "--skip-times", "--seeds", "1", "--settings", "tuned"], tmp_path)
+    assert code == 1  # not all of it
+    left_out = re.findall(r"^left out: (\w+) ", output, re.MULTILINE)
+    assert left_out == ["table5", "figure3", "table6", "table7", "figure4", "figure5"]
+    report = (tmp_path / "runs/smoke/report.md").read_text()
+    assert "| S-LSTM+Attention | 83.07 |" in report
+    assert set(re.findall(r"\| Transformer \(N=8\) \| 81.\d+ \|(.*)\n", report)) == {"  |" * 7}  # the paper's alone
 
 
 def test_a_table_with_tuned_settings_has_the_encoders_that_were_tuned(call, tmp_path):
@@ -218,7 +318,7 @@ def test_a_table_with_tuned_settings_has_the_encoders_that_were_tuned(call, tmp_
     report = (tmp_path / "runs/smoke/report.md").read_text()
     assert "| S-LSTM | 82.45 |" in report
     assert "| BiLSTM | 81.61 |" in report
-    assert "CNN" not in report
+    assert re.findall(r"\| CNN \|(.*)\n", report) == [" 80.35 |  |  |  |  |  |  |  |"]  # the paper's, in Table 3
     code, _, error = call(["table7", *arguments], tmp_path)
     assert code == 2
     assert "tuned/tagging/bilstm.json: no such file" in error
@@ -279,6 +379,12 @@ def test_a_report_says_which_word_vectors_a_table_was_run_with_where_there_are_s
         ({"against": "b"}, "against must be the label of a row (a), got 'b'"),
         ({"notes": [1]}, "notes must be a list of texts"),
         ({"sets": "mr"}, "unknown: sets"),
+        ({"model": {"encoder": "BiLSTM"}}, "model has unknown fields: encoder; the fields are boundaries,"),
+        ({"training": {"seed": 7}}, "training has unknown fields: seed; the fields are averaging, batch_size,"),
+        ({"training": {"device": "cuda"}}, "training has unknown fields: device"),
+        ({"rows": [{"label": "a", "training": {"name": 1}}]}, "row 'a': training has unknown fields: name"),
+        ({"rows": [{"label": "a", "model": {"hidden_size": 0}}]}, "row 'a': settings: hidden_size must be at least 1"),
+        ({"rows": [{"label": "a\nb"}]}, "title and labels must be one line each"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_rows_is_said_in_one_line(changes, message, call, tmp_path):

@@ -180,7 +180,7 @@ def test_a_set_that_is_missing_is_said_before_anything_is_trained(tmp_path):
 
 def test_a_worker_says_what_is_wrong_with_the_data_without_a_traceback(tmp_path, capsys):
     (tmp_path / "data").mkdir()
-    work_as_process([small_run(Data("mr"))], tmp_path, Place(tmp_path / "data"), 1)
+    work_as_process([small_run(Data("mr"))], tmp_path, Place(tmp_path / "data"), Counter(), 1)
     error = capsys.readouterr().err
     assert error.startswith(f"error: {tmp_path / 'data'}: the benchmark mr is not here")
     assert "Traceback" not in error
@@ -197,12 +197,12 @@ def test_the_seconds_of_a_run_are_without_those_of_reading_the_data(monkeypatch)
     assert record["training_seconds"] <= record["seconds"] < time.perf_counter() - started - 0.9
 
 
-def dies_at_first(runs, folder, place, jobs):
+def dies_at_first(runs, folder, *others):
     """A worker that finds no GPU, say, and finds it later."""
     try:
         (folder / "died").touch(exist_ok=False)
     except FileExistsError:
-        work_as_process(runs, folder, place, jobs)
+        work_as_process(runs, folder, *others)
     else:
         os._exit(1)
 
@@ -221,6 +221,25 @@ def test_a_run_that_diverges_is_noted_and_the_others_go_on(tmp_path):
     records = Store(tmp_path).records()
     assert "loss is" in records[wild.key()]["error"]
     assert satisfies(records[small_run().key()], small_run())
+
+
+def waits_its_turn(runs, folder, *others):
+    """A worker that begins when another has ended."""
+    with workers.wait_for_claim("turn", Store(folder)):
+        work_as_process(runs, folder, *others)
+
+
+def test_a_run_that_failed_is_tried_again_by_the_next_command_and_by_no_other_worker_of_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "work_as_process", waits_its_turn)
+    wild = [
+        replace(run, training=replace(run.training, learning_rate=1e30, clip=0.0))
+        for run in (small_run(seed=0), small_run(seed=1))
+    ]
+    for commands in (1, 2):
+        assert run_all(wild, tmp_path, Crew(jobs=2), lambda line: None) == wild
+        lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+        assert all("error" in line for line in lines)
+        assert Counter(line["key"] for line in lines) == {run.key(): commands for run in wild}
 
 
 WORKER = """

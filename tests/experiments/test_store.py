@@ -34,6 +34,30 @@ def test_half_a_line_of_a_killed_process_spoils_no_other(tmp_path):
     assert store.records().keys() == Store(tmp_path).records().keys() == {"a", "c"}
 
 
+def test_a_whole_last_line_without_its_newline_counts_and_the_next_begins_on_a_new_one(tmp_path):
+    store = Store(tmp_path)
+    store.append(record("a"))
+    with open(store.path, "ab") as file:  # as an editor leaves it
+        file.write(json.dumps(record("b", error="the loss is nan")).encode())
+    assert store.records().keys() == Store(tmp_path).records().keys() == {"a", "b"}
+    store.append(record("c"))
+    assert store.records().keys() == Store(tmp_path).records().keys() == {"a", "b", "c"}
+    assert [json.loads(line)["key"] for line in store.path.read_text().splitlines()] == ["a", "b", "c"]
+    assert store.failures["b"] == 1
+
+
+def test_a_line_is_read_once_whatever_of_it_is_there_when_somebody_looks(tmp_path):
+    store = Store(tmp_path)
+    line = json.dumps(record("é", run={"key": "inner"}, error="}"), ensure_ascii=False).encode() + b"\n"
+    with open(store.path, "ab", buffering=0) as file:
+        for place in range(len(line)):
+            file.write(line[place : place + 1])
+            assert len(store.records()) == (place >= len(line) - 2)  # the newline may come later
+    store.append(record("a"))
+    assert store.records() == Store(tmp_path).records() == {"é": json.loads(line), "a": record("a")}
+    assert store.failures["é"] == 1
+
+
 def test_a_failure_never_hides_a_result(tmp_path):
     store = Store(tmp_path)
     store.append(record("a", error="the loss is nan"))

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -6,6 +7,7 @@ import pytest
 
 from sentence_state import ModelConfig, TrainingConfig
 from sentence_state.cli import main
+from sentence_state.commands.reproduce import UNFINISHED
 from sentence_state.data.errors import DataError
 from sentence_state.experiments import experiment, tuning
 from sentence_state.experiments.experiment import Plan, configure, name_of
@@ -221,6 +223,75 @@ def test_what_was_chosen_of_more_trials_is_not_written_over(tuned, tmp_path):
     with pytest.raises(DataError, match="these settings are the best of 5 trials, got --trials 1; --trials 5 or"):
         tune(fewer, PLAN, tmp_path, Crew(), lambda line: None)
     assert {path: path.read_text() for path in (tmp_path / "mr").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vectors": "glove"}, "chosen with vectors glove, got vectors none"),
+        ({"settings": "results/settings"}, "chosen with settings results/settings, got settings paper"),
+        ({"smoke": False}, "chosen with smoke False, got smoke True"),
+        ({"finalists": 4}, "best of 4 finalists of each encoder, got --finalists 0; --finalists 4 or more"),
+        ({"seeds": 3}, "best by 3 seeds, got --seeds 1; --seeds 3 or more"),
+    ],
+)
+def test_what_was_chosen_in_another_way_or_with_more_is_not_written_over(change, message, tuned, tmp_path):
+    shutil.copytree(tuned[0], tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "mr" / "bilstm.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    before = path.read_text()
+    with pytest.raises(DataError, match=re.escape(message)):
+        tune(replace(SEARCH, encoders=("BiLSTM",)), PLAN, tmp_path, Crew(), lambda line: None)
+    assert path.read_text() == before
+
+
+def test_settings_that_were_written_by_hand_are_not_written_over(tmp_path):
+    path = tmp_path / "mr" / "bilstm.json"
+    path.parent.mkdir()
+    path.write_text('{"model": {"dropout": 0.2}, "training": {}}')
+    with pytest.raises(DataError, match="written by hand, not by a search"):
+        tune(SEARCH, PLAN, tmp_path, Crew(), lambda line: None)
+    assert json.loads(path.read_text())["model"] == {"dropout": 0.2}
+
+
+def test_a_longer_search_that_is_killed_on_its_way_leaves_what_there_was(tuned, tmp_path):
+    """Its trials are kept as runs; the choice is written when it is of as many trials and seeds as the one before."""
+    shutil.copytree(tuned[0], tmp_path, dirs_exist_ok=True)
+    before = {path: path.read_text() for path in (tmp_path / "mr").iterdir()}
+
+    def killed(line):
+        if line.startswith("[") and ("seed 1" in line or "seed 2" in line):
+            raise KeyboardInterrupt
+
+    batches = []
+
+    def killed_later(line):
+        if line.endswith("runs.jsonl"):  # the first of each batch of trials
+            batches.append(line)
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+
+    for say in (killed, killed_later):
+        with pytest.raises(KeyboardInterrupt):
+            tune(SEARCH, replace(PLAN, seeds=2), tmp_path, Crew(), say)
+        assert {path: path.read_text() for path in (tmp_path / "mr").iterdir()} == before
+    with pytest.raises(KeyboardInterrupt):
+        tune(replace(SEARCH, finalists=2, final_seeds=3), PLAN, tmp_path, Crew(), killed)
+    kept = json.loads((tmp_path / "mr" / "bilstm.json").read_text())
+    assert (kept["trials"], kept["seeds"]) == (5, 1)
+
+
+def test_a_search_without_a_finished_trial_says_so_with_the_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    wild = {"model": {}, "training": {"learning_rate": 1e30, "clip": 0.0}}
+    (tmp_path / "wild" / "mr").mkdir(parents=True)
+    (tmp_path / "wild" / "mr" / "bilstm.json").write_text(json.dumps(wild))
+    monkeypatch.setitem(tuning.SPACE, "learning_rate", (1e30,))
+    arguments = ["--encoders", "BiLSTM", "--settings", "wild", "--trials", "1", "--device", "cpu"]
+    assert main(["tune", "mr", "--smoke", *arguments]) == UNFINISHED
+    said = " ".join(capsys.readouterr().out.split())
+    assert "SMOKE RUN, NOT A RESULT: BiLSTM: no trial finished; the last error: " in said
+    assert not (tmp_path / "runs/smoke/tuned/mr/bilstm.json").exists()
 
 
 def test_the_log_keeps_the_trials_of_other_encoders(tuned, tmp_path):
