@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -27,6 +28,14 @@ def pages() -> list[str]:
 def test_every_page_with_code_is_run():
     with_code = {page for page in pages() if blocks((DOCS / page).read_text(encoding="utf-8"))}
     assert with_code <= set(ORDER)
+
+
+@pytest.mark.parametrize("package", ["data", "encoders", "heads", "models", "training"])
+def test_every_public_name_is_in_the_reference_once(package):
+    page = (DOCS / "reference" / f"{package}.md").read_text(encoding="utf-8")
+    named = re.findall(rf"^::: sentence_state\.{package}\.(\w+)$", page, re.MULTILINE)
+    named += re.findall(r"`([A-Z]{4,})`", page)  # tables of names
+    assert sorted(named) == sorted(import_module(f"sentence_state.{package}").__all__)
 
 
 @pytest.mark.slow
