@@ -72,7 +72,7 @@ LATEX = {
     "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\phi$", "χ": r"$\chi$", "ψ": r"$\psi$", "ω": r"$\omega$",
     "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Ω": r"$\Omega$",
 }  # fmt: skip
-LINE = 480  # points, the width of a page
+LINE = 505  # points, the width of a page
 SIZES = (  # of tables, the largest first: a letter in points, what is between columns
     (r"\footnotesize", 4.0, 12),
     (r"\scriptsize\setlength{\tabcolsep}{3pt}", 3.5, 6),
@@ -82,7 +82,9 @@ PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
 \usepackage{booktabs,graphicx,longtable}
-\usepackage[margin=2cm]{geometry}
+\usepackage[margin=1.5cm]{geometry}
+% no heading at the foot of a page, away from its table
+\newcommand{\heading}[1]{\par\vskip0pt plus8\baselineskip\penalty-200\vskip0pt plus-8\baselineskip\section*{#1}}
 """
 
 
@@ -92,7 +94,7 @@ def latex(report: Report) -> str:
         "\n".join([r"\begin{itemize}", *(rf"\item {escape(fact)}" for fact in report.facts), r"\end{itemize}"])
     )
     for section in report.sections:
-        parts.append(rf"\section*{{{escape(report.mark + section.title)}}}")
+        parts.append(rf"\heading{{{escape(report.mark + section.title)}}}")
         parts += [part for table in section.tables for part in (escape(table.caption), latex_table(table)) if part]
         parts += [latex_figure(figure) for figure in section.figures if figure.png]
         parts += [escape(note) for note in [*section.notes, *section.details]]
@@ -118,13 +120,14 @@ def size_of(table: Table) -> str:
 
 
 def latex_figure(figure: Figure) -> str:
-    return "\n".join(
-        [rf"\noindent\includegraphics[width=\linewidth]{{{FIGURES}/{figure.name}.png}}", "", escape(figure.caption)]
-    )
+    width = r"\linewidth" if figure.panels > 1 else r"0.65\linewidth"
+    drawing = rf"\includegraphics[width={width}]{{{FIGURES}/{figure.name}.png}}"
+    return "\n".join([r"\begin{center}", drawing, "", rf"\small {escape(figure.caption)}", r"\end{center}"])
 
 
 def escape(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)
+    """Quotes in pairs open and close."""
+    return re.sub(r'"([^"]*)"', r"``\1''", "".join(LATEX.get(letter, letter) for letter in text))
 
 
 # ---- HTML -------------------------------------------------------------------------------------------

@@ -261,6 +261,7 @@ def test_what_means_something_to_a_format_is_escaped_in_it():
     assert r"a\_note" in text
     assert r"\textbf{1 $\pm$ 2} \\" in text
     assert r"$\lambda$ $\geq$ 2" in latex(replace(REPORT, facts=["λ ≥ 2"]))  # pdflatex knows no Greek by itself
+    assert "``best'' and \"" in latex(replace(REPORT, facts=['"best" and "']))
     assert '<h2 id="table9">50% &lt;b&gt;</h2>' in page(REPORT)
 
 

@@ -51,7 +51,7 @@ def test_everything_has_a_section_and_says_everywhere_that_it_is_a_smoke_run(smo
     folder, output = smoke
     for name in ("report.md", "report.tex"):
         text = (folder / name).read_text()
-        titles = re.findall(r"^(?:## |\\section\*\{)(.*)", text, re.MULTILINE)
+        titles = re.findall(r"^(?:## |\\heading\{)(.*)", text, re.MULTILINE)
         assert len(titles) == len(NAMES) + OPENING
         assert all(title.startswith("SMOKE RUN, NOT A RESULT: ") for title in titles)
     assert "SMOKE RUN, NOT A RESULT: Table 7" in output
