@@ -117,8 +117,10 @@ def check_lengths(lengths: Tensor, x: Tensor) -> bool:
         )
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
+    if lengths.is_meta or torch.compiler.is_compiling() or is_mapped(lengths):
+        return False
     captured = x.is_cuda and torch.cuda.is_current_stream_capturing()
-    if lengths.is_meta or torch.compiler.is_compiling() or is_mapped(lengths) or (captured and lengths.is_cuda):
+    if captured and lengths.is_cuda:
         return False
     values = lengths.tolist()
     for row, length in enumerate(values):

@@ -239,3 +239,9 @@ def test_lengths_on_the_cpu_are_refused_while_a_graph_is_captured(monkeypatch):
     with pytest.raises(ValueError, match="sequence 1 has length 4, x has only 3 positions"):
         check_lengths(torch.tensor([3, 4]), x)
     assert check_lengths(torch.tensor([3, 3]), x), "nothing is padded, so nothing is copied"
+
+
+def test_code_that_is_compiled_does_not_ask_whether_a_graph_is_captured(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: pytest.fail("compilers cannot follow it"))
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert not check_lengths(torch.tensor([3, 3]), SimpleNamespace(shape=(2, 3), device="cuda:0", is_cuda=True))
