@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,30 +84,100 @@ class Positions:
         return result
 
 
+class Numbered(NamedTuple):
+    """Different values in the order in which they come first, and which of them stands where."""
+
+    values: list[Any]
+    numbers: Ids
+
+    @classmethod
+    def of(cls, values: Iterable[Hashable]) -> Numbered:
+        rows: dict[Hashable, int] = {}
+        numbers = np.array([rows.setdefault(value, len(rows)) for value in values], np.int64)
+        return cls(list(rows), numbers)
+
+
+class Spelled(NamedTuple):
+    """Sentences as what can be said of them without a vocabulary."""
+
+    sizes: Ids  # words of each
+    words: Numbered
+    labels: Numbered  # one a sentence
+    tags: Numbered | None  # one a word
+
+    def sentence_of(self, word: int) -> tuple[int, int]:
+        """The sentence of a word of all, and its place there."""
+        ends = self.sizes.cumsum()
+        sentence = int(np.searchsorted(ends, word, side="right"))
+        return sentence, word - int(ends[sentence] - self.sizes[sentence])
+
+
+def spell(examples: Sequence[Example], tags: bool) -> Spelled:
+    for example in examples:
+        if not example.words:
+            raise example.error("a sentence without a word")
+        if tags and len(example.tags or ()) != len(example.words):
+            raise example.error(f"{len(example.words)} words, but {len(example.tags or ())} tags")
+    return Spelled(
+        np.array([len(example.words) for example in examples], np.int64),
+        Numbered.of(word for example in examples for word in example.words),
+        Numbered.of(example.label for example in examples),
+        Numbered.of(tag for example in examples for tag in example.tags or ()) if tags else None,
+    )
+
+
 def index_examples(
     examples: Sequence[Example], vocabularies: Vocabularies, *, boundaries: bool = True, targets: bool = True
 ) -> IndexedExamples:
     """`boundaries` adds <s> and </s>; `targets=False` leaves labels and tags out, for predictions."""
-    for example in examples:
-        if not example.words:
-            raise example.error("a sentence without a word")
-    lengths = [0, *(len(example.words) + 2 * boundaries for example in examples)]
-    positions = Positions(np.cumsum(lengths, dtype=np.int64), boundaries)
-    rows: dict[str, int] = {}
-    spellings = np.array([rows.setdefault(word, len(rows)) for e in examples for word in e.words], np.int64)
-    word_ids = np.array(vocabularies.words.ids(rows), np.int64)[spellings]
-    case_ids = np.array([case_id(word) for word in rows], np.int64)[spellings] if vocabularies.case else None
+    spelled = spell(examples, targets and vocabularies.tags is not None)
+    return index_spelled(spelled, vocabularies, examples.__getitem__, boundaries=boundaries, targets=targets)
+
+
+def index_spelled(
+    spelled: Spelled,
+    vocabularies: Vocabularies,
+    example_at: Callable[[int], Example],
+    *,
+    boundaries: bool = True,
+    targets: bool = True,
+) -> IndexedExamples:
+    """example_at: the sentence at a place, which is asked for where something is wrong with it."""
+    sizes, (words, spellings), labels, tags = spelled
+    positions = Positions(np.concatenate([[0], (sizes + 2 * boundaries).cumsum()]), boundaries)
+    word_ids = np.array(vocabularies.words.ids(words), np.int64)[spellings]
+    case_ids = np.array([case_id(word) for word in words], np.int64)[spellings] if vocabularies.case else None
     characters = vocabularies.characters
+    label_ids = tag_ids = None
+    if targets and vocabularies.labels:
+        label_ids = ids_of(labels, vocabularies.labels, "label", lambda place: (example_at(place), 0))
+    if tags is not None and vocabularies.tags:
+
+        def tagged(word: int) -> tuple[Example, int]:
+            sentence, place = spelled.sentence_of(word)
+            return example_at(sentence), place
+
+        tag_ids = positions.spread(ids_of(tags, vocabularies.tags, "tag", tagged), NO_TAG, NO_TAG)
     return IndexedExamples(
         starts=positions.starts,
         word_ids=positions.spread(word_ids, START_ID, END_ID),
         boundaries=boundaries,
         case_ids=positions.spread(case_ids, OTHER, OTHER) if case_ids is not None else None,
-        spellings=positions.spread(spellings, len(rows), len(rows) + 1) if characters else None,
-        characters=index_characters(list(rows), characters) if characters else None,
-        label_ids=index_labels(examples, vocabularies.labels) if targets and vocabularies.labels else None,
-        tag_ids=index_tags(examples, vocabularies.tags, positions) if targets and vocabularies.tags else None,
+        spellings=positions.spread(spellings, len(words), len(words) + 1) if characters else None,
+        characters=index_characters(words, characters) if characters else None,
+        label_ids=label_ids,
+        tag_ids=tag_ids,
     )
+
+
+def ids_of(found: Numbered, vocabulary: Vocabulary, kind: str, place_of: Callable[[int], tuple[Example, int]]) -> Ids:
+    """Of labels or tags, which the vocabulary must know."""
+    for row, value in enumerate(found.values):
+        if value not in vocabulary.index:
+            example, word = place_of(int((found.numbers == row).argmax()))
+            raise example.error(f"{kind} {value!r} is none of {', '.join(vocabulary.words)}", word)
+    ids: Ids = np.array([vocabulary.index[value] for value in found.values], np.int64)[found.numbers]
+    return ids
 
 
 def join_indexed(parts: Sequence[IndexedExamples]) -> IndexedExamples:
@@ -142,25 +213,3 @@ def index_characters(words: Sequence[str], vocabulary: Vocabulary) -> Ids:
     for row, ids in enumerate(spelled):
         table[row, : len(ids)] = ids
     return table
-
-
-def index_labels(examples: Sequence[Example], vocabulary: Vocabulary) -> Ids:
-    for example in examples:
-        if example.label not in vocabulary.index:
-            raise example.error(f"label {example.label!r} is none of {', '.join(vocabulary.words)}")
-    return np.array([vocabulary.index[example.label or ""] for example in examples], np.int64)
-
-
-def index_tags(examples: Sequence[Example], vocabulary: Vocabulary, positions: Positions) -> Ids:
-    ids = []
-    for example in examples:
-        tags = example.tags or []
-        if len(tags) != len(example.words):
-            raise example.error(f"{len(example.words)} words, but {len(tags)} tags")
-        try:
-            ids.extend(vocabulary.ids(tags))
-        except KeyError:
-            position = next(i for i, tag in enumerate(tags) if tag not in vocabulary.index)
-            known = ", ".join(vocabulary.words)
-            raise example.error(f"tag {tags[position]!r} is none of {known}", position) from None
-    return positions.spread(np.array(ids, np.int64), NO_TAG, NO_TAG)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .columns import (
@@ -58,23 +60,24 @@ def table_form(
         text_index = find_column(sample, rows, text_column, "text")
         label_index = find_column(sample, rows, label_column, "label", taken=text_index)
         names = rows.columns[text_index], rows.columns[label_index]
-
-        def read_objects(file: TextFile) -> list[Example]:
-            found = read_json_lines(file)
-            if not found.rows:
-                return []
-            for name in names:
-                if name not in found.columns:
-                    raise file.error(f"no field {name!r} here", found.rows[0].line)
-            text, label = (found.columns.index(name) for name in names)
-            for index in (text, label):
-                refuse_nested(file, found, index)
-            return build_examples(file, found, text, label, tokenizer, skip_empty)[0]
-
+        reading = partial(read_objects, names=names, tokenizer=tokenizer, skip_empty=skip_empty)
         description = f"JSONL, text from {names[0]!r}, label from {names[1]!r}"
         columns = named_columns(rows, text_index, label_index)
-        return Form(description, all_lines, read_objects, None, encoding, columns)
+        return Form(description, all_lines, reading, None, encoding, columns)
     return delimited_form(sample, text_column, label_column, tokenizer, delimiter, header, encoding, skip_empty)
+
+
+def read_objects(file: TextFile, names: tuple[str, str], tokenizer: Tokenizer, skip_empty: bool) -> list[Example]:
+    found = read_json_lines(file)
+    if not found.rows:
+        return []
+    for name in names:
+        if name not in found.columns:
+            raise file.error(f"no field {name!r} here", found.rows[0].line)
+    text, label = (found.columns.index(name) for name in names)
+    for index in (text, label):
+        refuse_nested(file, found, index)
+    return build_examples(file, found, text, label, tokenizer, skip_empty)[0]
 
 
 def delimited_form(
@@ -104,25 +107,43 @@ def delimited_form(
         raise sample.error(f"a header of {width} columns, but no row that has as many", rows[0].line)
     text = find_column(sample, body, text_column, "text")
     label = find_column(sample, body, label_column, "label", taken=text)
-
-    def read_rows(file: TextFile) -> list[Example]:
-        try:
-            block = split_rows(file.text, delimiter, quoting)
-        except csv.Error as error:
-            raise file.error(error.args[0], error.args[1]) from None
-        check_widths(file, block, width, delimiter)
-        return build_examples(file, Rows(columns, block, ""), text, label, tokenizer, skip_empty)[0]
-
+    reading = partial(
+        read_rows,
+        delimiter=delimiter,
+        quoting=quoting,
+        columns=columns,
+        places=(text, label),
+        tokenizer=tokenizer,
+        skip_empty=skip_empty,
+    )
     has_header = len(table.rows) < len(rows)
     first = sample.text.split("\n")[rows[0].line - 1].strip() if has_header else None
     return Form(
         f"{table.form}, text from {columns[text]!r}, label from {columns[label]!r}",
-        lambda whole: lines_of_rows(whole, delimiter, quoting),
-        read_rows,
+        partial(lines_of_rows, delimiter=delimiter, quoting=quoting),
+        reading,
         first,
         encoding,
         named_columns(body, text, label),
     )
+
+
+def read_rows(
+    file: TextFile,
+    delimiter: str,
+    quoting: Quoting,
+    columns: list[str],
+    places: tuple[int, int],
+    tokenizer: Tokenizer,
+    skip_empty: bool,
+) -> list[Example]:
+    csv.field_size_limit(LARGEST_FIELD)  # of this process, which need not be the one that found out the form
+    try:
+        block = split_rows(file.text, delimiter, quoting)
+    except csv.Error as error:
+        raise file.error(error.args[0], error.args[1]) from None
+    check_widths(file, block, len(columns), delimiter)
+    return build_examples(file, Rows(columns, block, ""), *places, tokenizer, skip_empty)[0]
 
 
 def column_form(
@@ -141,39 +162,45 @@ def column_form(
     whole = sample._replace(text="\n".join(lines[: lines_of_sentences(sample.text)]) or sample.text)
     if is_called_conllu(sample) or is_unnamed_conllu(sample, word_column, tag_column):
         column = CONLLU_COLUMNS["xpos" if isinstance(tag_column, int) else tag_column]
-
-        def sentences(file: TextFile) -> list[Example]:
-            return list(read_trees(file, column))
-
+        sentences: Callable[[TextFile], list[Example]] = partial(trees_of, column=column)
         found = sentences(whole)
         description = [f"CoNLL-U{'' if is_called_conllu(sample) else ' as found out'}"]
     elif isinstance(tag_column, str):
         raise DataError.at(path, f"the column {tag_column} is one of CoNLL-U (.conllu); here, columns have numbers")
     else:
         columns: Columns = sniff_columns(sample, lines, word_column, tag_column)
-        tags = known_tags(lines, columns)
-
-        def sentences(file: TextFile) -> list[Example]:
-            return list(read_sentences(file, file.text.split("\n"), columns, tags))
-
+        sentences = partial(sentences_of, columns=columns, tags=known_tags(lines, columns))
         found = sentences(whole)
         description = [columns.form(), *describe_roles(columns), *note_of_numbers(found, columns)]
     if not found:
         raise sample.error("no sentence in the file", 1)
     scheme = detect_scheme([example.tags or [] for example in found]) if tag_scheme == "auto" else tag_scheme
-
-    def read_tagged_sentences(file: TextFile) -> list[Example]:
-        corpus = Corpus(file.path, sentences(file))
-        for example in corpus.examples:
-            example.lines = [number + file.first_line - 1 for number in example.lines]  # for errors
-        unify_tags(corpus, scheme, target_scheme, broken)
-        for example in corpus.examples:
-            example.lines = [number - file.first_line + 1 for number in example.lines]
-        return corpus.examples
-
     said = ", ".join([*description, f"tags are {NAMES[scheme]}"])
-    form = Form(said, lines_of_sentences, read_tagged_sentences, None, encoding)
+    reading = partial(
+        read_tagged_sentences, sentences=sentences, scheme=scheme, target_scheme=target_scheme, broken=broken
+    )
+    form = Form(said, lines_of_sentences, reading, None, encoding)
     return form, "plain" if scheme == "plain" else target_scheme
+
+
+def trees_of(file: TextFile, column: int) -> list[Example]:
+    return list(read_trees(file, column))
+
+
+def sentences_of(file: TextFile, columns: Columns, tags: set[str]) -> list[Example]:
+    return list(read_sentences(file, file.text.split("\n"), columns, tags))
+
+
+def read_tagged_sentences(
+    file: TextFile, sentences: Callable[[TextFile], list[Example]], scheme: str, target_scheme: str, broken: str
+) -> list[Example]:
+    corpus = Corpus(file.path, sentences(file))
+    for example in corpus.examples:
+        example.lines = [number + file.first_line - 1 for number in example.lines]  # for errors
+    unify_tags(corpus, scheme, target_scheme, broken)
+    for example in corpus.examples:
+        example.lines = [number - file.first_line + 1 for number in example.lines]
+    return corpus.examples
 
 
 def marked_form(
@@ -181,12 +208,8 @@ def marked_form(
 ) -> Form:
     """A label, a tab and an utterance with its slots marked on every line."""
     first_lines(path, encoding)
-    words = tokenizer or Tokenizer()
-
-    def read_lines(file: TextFile) -> list[Example]:
-        return read_utterances(file, target_scheme, words)
-
-    return Form("slots marked inline", all_lines, read_lines, None, encoding)
+    reading = partial(read_utterances, target_scheme=target_scheme, tokenizer=tokenizer or Tokenizer())
+    return Form("slots marked inline", all_lines, reading, None, encoding)
 
 
 def first_lines(path: Path, encoding: str | None) -> TextFile:

@@ -10,17 +10,22 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, overload
+from typing import IO, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from .batching import Batch, Batches, make_share
+from .collection import no_collection
 from .errors import DataError
 from .example import Example
-from .indexing import Ids, Vocabularies, index_examples, join_indexed
+from .indexing import Ids, Spelled, Vocabularies, index_spelled, join_indexed, spell
+from .readers import MOST as MOST_READERS
+from .readers import Readers, cores
 from .text_files import GZIP, SIGNATURES, TextFile
 from .vocabulary import Vocabulary, count_characters
 
@@ -29,6 +34,11 @@ WINDOW = 16  # blocks that are shuffled together
 LONGEST_RECORD = 1 << 26  # bytes
 MOST_WORDS = 1_000_000  # in the vocabulary, and about twice as many while they are counted
 MOST_DEV = 10_000  # sentences that are split off
+FEW_BLOCKS = 8  # are read without other processes
+
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 class Block(NamedTuple):
@@ -36,15 +46,15 @@ class Block(NamedTuple):
     start: int  # byte
     size: int
     line: int  # of the file, from 1
-    first: int  # number of its first sentence, counted over all files
-    sentences: int
+    first: int = 0  # number of its first sentence, counted over all files
+    sentences: int = 0
 
 
 @dataclass(frozen=True)
 class Form:
     """How the files are written. `cut` gives the number of whole lines of records at the beginning of a text, `read`
     the examples of whole records; `header` is the first line of every file that is not blank, where there is one;
-    `columns` as `Corpus` has them."""
+    `columns` as `Corpus` has them. Forms travel to other processes: both functions must be ones that can be pickled."""
 
     description: str
     cut: Callable[[str], int]
@@ -68,7 +78,9 @@ class Survey:
     dev: list[Example] = field(default_factory=list)
     dev_numbers: list[int] = field(default_factory=list)
 
-    def add(self, block: Block, examples: Sequence[Example]) -> None:
+    def add(self, block: Block, examples: Sequence[Example]) -> Block:
+        """The next block; returns it with its place among the sentences."""
+        block = block._replace(first=self.sentences, sentences=len(examples))
         self.blocks.append(block)
         self.sentences += block.sentences
         for example in examples:
@@ -79,6 +91,7 @@ class Survey:
                 self.labels[example.label] += 1
         if len(self.words) > 2 * MOST_WORDS:
             self.words = Counter(dict(self.words.most_common(MOST_WORDS)))
+        return block
 
     def vocabulary(self) -> Vocabulary:
         """Of the most frequent words."""
@@ -96,7 +109,8 @@ class StreamedExamples(Sequence[Example]):
 
     def __init__(self, paths: Sequence[str | Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> None:
         self.paths, self.form = [Path(path) for path in paths], form
-        self.survey = survey(self.paths, form, dev_fraction, seed)
+        self.reading = Reading(self.paths, form)
+        self.survey = survey(self.reading, dev_fraction, seed)
         if not len(self):
             raise DataError.at(self.paths[0], "no example in the file", 1)
         self.dev_numbers = set(self.survey.dev_numbers)
@@ -107,7 +121,7 @@ class StreamedExamples(Sequence[Example]):
 
     def __iter__(self) -> Iterator[Example]:
         for block in self.survey.blocks:
-            yield from self.read(block)[1]
+            yield from self.read(block)
 
     @overload
     def __getitem__(self, place: int) -> Example: ...
@@ -120,22 +134,28 @@ class StreamedExamples(Sequence[Example]):
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(self.survey.sentences))]
         block = self.survey.blocks[bisect_right(self.starts, place) - 1]
-        return read_block(self.paths[block.file], self.form, block)[place - block.first]
+        return self.reading.examples(block)[place - block.first]
 
-    def read(self, block: Block) -> tuple[list[int], list[Example]]:
-        """The numbers of the examples of a block, and the examples."""
-        found = read_block(self.paths[block.file], self.form, block)
-        if len(found) != block.sentences:
-            raise DataError.at(self.paths[block.file], "the file has changed since it was first read", block.line)
-        numbered = [(block.first + i, e) for i, e in enumerate(found) if block.first + i not in self.dev_numbers]
-        return [number for number, _ in numbered], [example for _, example in numbered]
+    def read(self, block: Block) -> list[Example]:
+        dev = self.dev_of(block)
+        return [e for place, e in enumerate(self.reading.unchanged(block)) if place not in dev]
+
+    def dev_of(self, block: Block) -> frozenset[int]:
+        """Places in the block of the sentences that were split off."""
+        numbers = self.survey.dev_numbers
+        first, last = (bisect_left(numbers, place) for place in (block.first, block.first + block.sentences))
+        return frozenset(number - block.first for number in numbers[first:last])
+
+    def spelled(self, blocks: Iterable[Block], tags: bool) -> Iterator[tuple[Ids, Spelled | None]]:
+        """The sentences of blocks: their numbers, and what they are, unless there is none; a window is read ahead."""
+        tasks = ((block, self.dev_of(block), tags) for block in blocks)
+        for (block, dev, _), found in self.reading.map(self.reading.spelled, tasks):
+            numbers = block.first + np.arange(block.sentences)
+            yield np.delete(numbers, sorted(dev)), found
 
     def size_of(self, block: Block) -> int:
         """Its sentences without those of dev."""
-        numbers = self.survey.dev_numbers
-        return block.sentences - (
-            bisect_left(numbers, block.first + block.sentences) - bisect_left(numbers, block.first)
-        )
+        return block.sentences - len(self.dev_of(block))
 
     def describe(self) -> dict[str, Any]:
         """For the run folder: a run is resumed with the same files only."""
@@ -177,17 +197,20 @@ class StreamedBatches:
         return self.counts[epoch]
 
     def __iter__(self) -> Iterator[Batch]:
-        first = 0
+        first, to_read = 0, []
         for number, blocks, count in self.windows(self.epoch):
             if self.index < first + count:
-                numbers, window = self.load(number, blocks)
-                order = window.order(self.epoch)
-                while self.index < first + count:
-                    self.index += 1  # before the batch is used: what is saved after a step names the next batch
-                    places = order[self.index - 1 - first]
-                    batch = make_share(window.examples, places, self.share)
-                    yield replace(batch, positions=batch.positions.new_tensor(numbers[batch.positions.numpy()]))
+                to_read.append((first, number, blocks, count))
             first += count
+        parts = self.spelled([block for _, _, blocks, _ in to_read for block in blocks])
+        for first, number, blocks, count in to_read:
+            numbers, window = self.join(number, islice(parts, len(blocks)))
+            order = window.order(self.epoch)
+            while self.index < first + count:
+                self.index += 1  # before the batch is used: what is saved after a step names the next batch
+                places = order[self.index - 1 - first]
+                batch = make_share(window.examples, places, self.share)
+                yield replace(batch, positions=batch.positions.new_tensor(numbers[batch.positions.numpy()]))
         self.epoch, self.index = self.epoch + 1, 0
 
     def windows(self, epoch: int) -> Iterator[tuple[int, list[Block], int]]:
@@ -200,24 +223,29 @@ class StreamedBatches:
             if count:
                 yield number, chosen, count
 
-    def load(self, number: int, blocks: Sequence[Block]) -> tuple[Ids, Batches]:
+    def spelled(self, blocks: Iterable[Block]) -> Iterator[tuple[Ids, Spelled | None]]:
+        return self.examples.spelled(blocks, self.vocabularies.tags is not None)
+
+    def join(self, number: int, found: Iterable[tuple[Ids, Spelled | None]]) -> tuple[Ids, Batches]:
         """The sentences of a window: their numbers, and their batches. Words become ids block by block."""
-        numbers: list[int] = []
-        parts = []
-        for block in blocks:
-            found, examples = self.examples.read(block)
-            if examples:
-                numbers += found
-                parts.append(index_examples(examples, self.vocabularies, boundaries=self.boundaries))
+        numbers, parts = [], []
+        for these, spelled in found:
+            if spelled is not None:
+                at = partial(self.example_at, these)
+                parts.append(index_spelled(spelled, self.vocabularies, at, boundaries=self.boundaries))
+                numbers.append(these)
         seed = self.seed * 1_000_003 + number
-        return np.array(numbers, np.int64), Batches(join_indexed(parts), self.batch_size, seed=seed)
+        return np.concatenate(numbers), Batches(join_indexed(parts), self.batch_size, seed=seed)
+
+    def example_at(self, numbers: Ids, place: int) -> Example:
+        return self.examples[int(numbers[place])]
 
     def positions(self, epoch: int, index: int) -> list[int]:
         """The numbers of the sentences of batch `index`, counted from 1."""
         first = 0
         for number, blocks, count in self.windows(epoch):
             if index <= first + count:
-                numbers, window = self.load(number, blocks)
+                numbers, window = self.join(number, self.spelled(blocks))
                 return [int(numbers[place]) for place in window.order(epoch)[index - 1 - first]]
             first += count
         raise IndexError(index)
@@ -229,24 +257,72 @@ class StreamedBatches:
         self.epoch, self.index = state["epoch"], state["index"]
 
 
-def survey(paths: Sequence[Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> Survey:
+class Reading:
+    """Files and their form; what reads them, here or in other processes."""
+
+    def __init__(self, paths: Sequence[Path], form: Form) -> None:
+        self.paths, self.form = paths, form
+        blocks = sum(path.stat().st_size for path in paths if path.is_file()) // BLOCK
+        number = min(MOST_READERS, cores())
+        self.readers = Readers(number) if blocks > FEW_BLOCKS and number > 1 else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"paths": self.paths, "form": self.form, "readers": None}
+
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[tuple[Task, Result]]:
+        """Tasks and their results in the order of the tasks."""
+        if self.readers is not None:
+            yield from self.readers.map(function, tasks, WINDOW)
+            return
+        for task in tasks:
+            with no_collection():
+                result = function(task)
+            yield task, result
+
+    def examples(self, block: Block) -> list[Example]:
+        path = self.paths[block.file]
+        try:
+            with open(path, "rb") as file:
+                file.seek(block.start)
+                return parse(path, self.form, file.read(block.size), block.line)
+        except OSError as error:
+            raise DataError.at(path, error.strerror or str(error)) from None
+
+    def unchanged(self, block: Block) -> list[Example]:
+        """Of a block whose sentences were counted."""
+        found = self.examples(block)
+        if len(found) != block.sentences:
+            raise DataError.at(self.paths[block.file], "the file has changed since it was first read", block.line)
+        return found
+
+    def spelled(self, task: tuple[Block, frozenset[int], bool]) -> Spelled | None:
+        """Of a block without the sentences at some places."""
+        block, left_out, tags = task
+        examples = [e for place, e in enumerate(self.unchanged(block)) if place not in left_out]
+        return spell(examples, tags) if examples else None
+
+
+def survey(reading: Reading, dev_fraction: float = 0.0, seed: int = 0) -> Survey:
     """Read all files once. About `dev_fraction` of the sentences is split off for dev, less where it is too many."""
     found = Survey()
     digest = hashlib.sha256()
-    for number, path in enumerate(paths):
-        for block, data, examples in read_blocks(number, path, form, found.sentences):
-            digest.update(data)
-            found.add(block, examples)
-            if dev_fraction:
-                for i, example in enumerate(examples, start=block.first):
-                    if is_dev(i, seed, dev_fraction):
-                        found.dev.append(example)
-                        found.dev_numbers.append(i)
-                while len(found.dev) > MOST_DEV:
-                    dev_fraction /= 2
-                    kept = [i for i, place in enumerate(found.dev_numbers) if is_dev(place, seed, dev_fraction)]
-                    found.dev = [found.dev[i] for i in kept]
-                    found.dev_numbers = [found.dev_numbers[i] for i in kept]
+    blocks = (
+        block
+        for number, path in enumerate(reading.paths)
+        for block in cut_blocks(number, path, reading.form, digest.update)
+    )
+    for block, examples in reading.map(reading.examples, blocks):
+        block = found.add(block, examples)
+        if dev_fraction:
+            for i, example in enumerate(examples, start=block.first):
+                if is_dev(i, seed, dev_fraction):
+                    found.dev.append(example)
+                    found.dev_numbers.append(i)
+            while len(found.dev) > MOST_DEV:
+                dev_fraction /= 2
+                kept = [i for i, place in enumerate(found.dev_numbers) if is_dev(place, seed, dev_fraction)]
+                found.dev = [found.dev[i] for i in kept]
+                found.dev_numbers = [found.dev_numbers[i] for i in kept]
     found.sha256 = digest.hexdigest()
     return found
 
@@ -257,8 +333,8 @@ def is_dev(number: int, seed: int, fraction: float) -> bool:
     return int.from_bytes(digest, "little") < fraction * 2**64
 
 
-def read_blocks(number: int, path: Path, form: Form, first: int) -> Iterator[tuple[Block, bytes, list[Example]]]:
-    """Every block of a file with its bytes and its examples."""
+def cut_blocks(number: int, path: Path, form: Form, look: Callable[[bytes], object]) -> Iterator[Block]:
+    """Every block of a file, its sentences not counted yet; `look` is shown the bytes of each."""
     try:
         with open(path, "rb") as file:
             start, line = skip_header(path, form, file) if form.header is not None else (0, 1)
@@ -270,10 +346,9 @@ def read_blocks(number: int, path: Path, form: Form, first: int) -> Iterator[tup
                 end = len(buffer) if len(more) < BLOCK else end_of_records(path, form, buffer, line)
                 if end:
                     data = buffer[:end]
-                    examples = parse(path, form, data, line)
-                    block = Block(number, start, end, line, first, len(examples))
-                    yield block, data, examples
-                    start, line, first = start + end, line + data.count(b"\n"), first + len(examples)
+                    look(data)
+                    yield Block(number, start, end, line)
+                    start, line = start + end, line + data.count(b"\n")
                 elif len(buffer) > LONGEST_RECORD:
                     raise DataError.at(path, f"a record of more than {LONGEST_RECORD >> 20} MB", line)
                 rest = buffer[end:]
@@ -306,15 +381,6 @@ def end_of_records(path: Path, form: Form, buffer: bytes, line: int) -> int:
     for _ in range(lines):
         end = whole.index(b"\n", end) + 1
     return end
-
-
-def read_block(path: Path, form: Form, block: Block) -> list[Example]:
-    try:
-        with open(path, "rb") as file:
-            file.seek(block.start)
-            return parse(path, form, file.read(block.size), block.line)
-    except OSError as error:
-        raise DataError.at(path, error.strerror or str(error)) from None
 
 
 def parse(path: Path, form: Form, data: bytes, line: int) -> list[Example]:

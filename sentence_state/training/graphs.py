@@ -7,15 +7,15 @@ memory and never run at once. Where a capture fails, training goes on without gr
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor, nn
 
 from ..data.batching import Batch, widen
+from ..data.collection import no_collection
 from .config import TrainingConfig
 
 MOST_GRAPHS = 64
@@ -91,6 +91,8 @@ class Recorder:
         random = generator.clone_state()
         try:
             capture = torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local")
+            # a graph that is destroyed spoils another's capture, and those of a model that is no longer used are
+            # destroyed whenever Python looks for circles
             with no_collection(), capture:
                 loss = step()
         except BaseException:
@@ -107,19 +109,6 @@ class Recorder:
         end = next(getattr(torch._C, name) for name in names if hasattr(torch._C, name))
         with suppress(RuntimeError):  # it has stopped already where the error was none of CUDA's
             end(device_index, self.pool)
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """A graph that is destroyed spoils another's capture, and those of a model that is no longer used are destroyed
-    whenever Python looks for cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class CapturedSteps:

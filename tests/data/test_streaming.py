@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import tracemalloc
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -161,6 +162,39 @@ def test_an_epoch_goes_on_from_any_batch_exactly(tmp_path):
         assert batches.positions(0, start + 1) == whole[start].positions.tolist()
 
 
+FORMS = {"a.csv": table_form, "a.jsonl": table_form, "a.conll": lambda path: column_form(path)[0], "a.txt": marked_form}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_other_processes_read_the_same(name, tmp_path, monkeypatch):
+    path = tmp_path / name
+    if name == "a.txt":
+        path.write_text("play\tI'd like [jazz](genre)!\nstop\tdon't, stop it\n" * 60)
+    else:
+        (write_columns if name == "a.conll" else write_table)(path)
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    found = []
+    for few in (0, 1000):
+        monkeypatch.setattr(module, "FEW_BLOCKS", few)
+        streamed = StreamedExamples([path], FORMS[name](path), dev_fraction=0.2)
+        assert (streamed.reading.readers is None) == (few == 1000)
+        tags = Vocabulary.of_labels(streamed.survey.tags) if streamed.survey.tags else None
+        batches = batches_of(streamed)
+        batches.vocabularies = replace(batches.vocabularies, tags=tags)
+        found.append((streamed.survey, [batch.tensors() for _ in range(2) for batch in batches]))
+    (one, ours), (other, theirs) = found
+    assert one == other
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_a_label_that_is_not_known_is_named_with_its_line(tmp_path):
+    path = write_table(tmp_path / "a.csv")
+    batches = batches_of(StreamedExamples([path], table_form(path), dev_fraction=0.2))
+    batches.vocabularies = replace(batches.vocabularies, labels=Vocabulary.of_labels(["pos"]))
+    with pytest.raises(DataError, match=r"a.csv:\d+: label 'neg' is none of pos"):
+        list(batches)
+
+
 def test_shares_of_processes_make_up_the_batch(tmp_path):
     path = write_table(tmp_path / "a.jsonl")
     streamed = StreamedExamples([path], table_form(path))
@@ -176,7 +210,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 20_000)
     monkeypatch.setattr(streamed_forms, "BLOCK", 20_000)
     peaks = []
-    for times in (1, 8):
+    for times in (4, 24):
         path = write_table(tmp_path / f"{times}.jsonl", size=1000)
         path.write_text(path.read_text() * times)
         tracemalloc.start()
