@@ -1,10 +1,11 @@
-"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | scale | embeddings | plots"""
+"""python -m benchmarks encoders | gpu | inference | halting | serving | serving-memory | scale | streaming | embeddings
+| plots"""
 
 from __future__ import annotations
 
 import tyro
 
-from . import embeddings, encoders, gpu, halting, inference, plots, scale, serving
+from . import embeddings, encoders, gpu, halting, inference, plots, scale, serving, streaming
 
 if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
@@ -16,6 +17,7 @@ if __name__ == "__main__":
             "serving": serving.main,
             "serving-memory": serving.memory,
             "scale": scale.main,
+            "streaming": streaming.main,
             "embeddings": embeddings.main,
             "plots": plots.main,
         },

@@ -129,12 +129,12 @@ def answer() -> None:
     while question := receive(sys.stdin.buffer):
         function, task = pickle.loads(question)
         result = failure = None
-        try:
-            with no_collection():
+        with no_collection():
+            try:
                 result = function(task)
-        except Exception as error:
-            failure = error
-        try:
-            send(output, (result, failure))
-        except BrokenPipeError:
-            os._exit(1)
+            except Exception as error:
+                failure = error
+            try:
+                send(output, (result, failure))
+            except BrokenPipeError:
+                os._exit(1)

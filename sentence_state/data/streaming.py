@@ -288,6 +288,13 @@ class Reading:
         except OSError as error:
             raise DataError.at(path, error.strerror or str(error)) from None
 
+    def surveyed(self, block: Block) -> list[Example]:
+        """Without what takes longest to travel, and nobody asks of an example to learn from."""
+        examples = self.examples(block)
+        for example in examples:
+            example.offsets = None
+        return examples
+
     def unchanged(self, block: Block) -> list[Example]:
         """Of a block whose sentences were counted."""
         found = self.examples(block)
@@ -311,7 +318,7 @@ def survey(reading: Reading, dev_fraction: float = 0.0, seed: int = 0) -> Survey
         for number, path in enumerate(reading.paths)
         for block in cut_blocks(number, path, reading.form, digest.update)
     )
-    for block, examples in reading.map(reading.examples, blocks):
+    for block, examples in reading.map(reading.surveyed, blocks):
         block = found.add(block, examples)
         if dev_fraction:
             for i, example in enumerate(examples, start=block.first):
