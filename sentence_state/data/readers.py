@@ -19,7 +19,7 @@ from typing import IO, TypeVar
 from .collection import no_collection
 from .errors import DataError
 
-MOST = 8  # processes
+MOST = 6  # processes: what more of them read, one cannot take
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
