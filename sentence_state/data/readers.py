@@ -89,7 +89,10 @@ class Reader:
         except OSError:
             answered = None
         if answered is None:
-            raise RuntimeError(f"a process that reads files ended with code {self.process.wait()}")
+            code = self.process.wait()
+            raise ChildProcessError(
+                f"a process that reads files ended with code {code} (-9: killed, for want of memory?)"
+            )
         with no_collection():
             result, error = pickle.loads(answered)
         if error is not None:

@@ -58,7 +58,7 @@ def test_an_error_comes_after_the_results_before_it(two):
 
 
 def test_a_process_that_dies_is_told():
-    with pytest.raises(RuntimeError, match="a process that reads files ended with code 3"):
+    with pytest.raises(ChildProcessError, match="a process that reads files ended with code 3"):
         list(Readers(1).map(os._exit, [3], 1))
 
 
