@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,9 +121,9 @@ def spell(examples: Sequence[Example], tags: bool) -> Spelled:
             raise example.error(f"{len(example.words)} words, but {len(example.tags or ())} tags")
     return Spelled(
         np.array([len(example.words) for example in examples], np.int64),
-        Numbered.of(word for example in examples for word in example.words),
+        Numbered.of(chain.from_iterable(example.words for example in examples)),
         Numbered.of(example.label for example in examples),
-        Numbered.of(tag for example in examples for tag in example.tags or ()) if tags else None,
+        Numbered.of(chain.from_iterable(example.tags or () for example in examples)) if tags else None,
     )
 
 
@@ -130,7 +131,7 @@ def index_examples(
     examples: Sequence[Example], vocabularies: Vocabularies, *, boundaries: bool = True, targets: bool = True
 ) -> IndexedExamples:
     """`boundaries` adds <s> and </s>; `targets=False` leaves labels and tags out, for predictions."""
-    spelled = spell(examples, targets and vocabularies.tags is not None)
+    spelled = spell(examples, targets and bool(vocabularies.tags))
     return index_spelled(spelled, vocabularies, examples.__getitem__, boundaries=boundaries, targets=targets)
 
 

@@ -224,7 +224,7 @@ class StreamedBatches:
                 yield number, chosen, count
 
     def spelled(self, blocks: Iterable[Block]) -> Iterator[tuple[Ids, Spelled | None]]:
-        return self.examples.spelled(blocks, self.vocabularies.tags is not None)
+        return self.examples.spelled(blocks, bool(self.vocabularies.tags))
 
     def join(self, number: int, found: Iterable[tuple[Ids, Spelled | None]]) -> tuple[Ids, Batches]:
         """The sentences of a window: their numbers, and their batches. Words become ids block by block."""
