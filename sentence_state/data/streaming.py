@@ -108,12 +108,11 @@ class StreamedExamples(Sequence[Example]):
     """
 
     def __init__(self, paths: Sequence[str | Path], form: Form, dev_fraction: float = 0.0, seed: int = 0) -> None:
-        self.paths, self.form = [Path(path) for path in paths], form
+        self.paths = [Path(path) for path in paths]
         self.reading = Reading(self.paths, form)
         self.survey = survey(self.reading, dev_fraction, seed)
         if not len(self):
             raise DataError.at(self.paths[0], "no example in the file", 1)
-        self.dev_numbers = set(self.survey.dev_numbers)
         self.starts = [block.first for block in self.survey.blocks]
 
     def __len__(self) -> int:
