@@ -107,10 +107,3 @@ def test_collection_waits_for_the_last_thread_that_puts_it_off():
     thread.join(20)
     assert gc.isenabled()
     assert collection.depth == 0
-    gc.disable()
-    try:
-        with no_collection():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
