@@ -18,10 +18,11 @@ from ..data import (
     read_sample,
     split_off_dev,
 )
+from ..data.blocks import Form
 from ..data.checks import refuse_unknown_labels, unknown_tags
 from ..data.marked import marked_corpus
 from ..data.streamed_forms import column_form, marked_form, table_form
-from ..data.streaming import Form, StreamedExamples, Survey
+from ..data.streaming import StreamedExamples, Survey
 from ..data.tables import table_corpus
 from ..data.tagged_files import tagged_corpus, unify_tags
 from ..data.text_files import TextFile, read_text

@@ -19,7 +19,7 @@ from typing import IO, TypeVar
 from .collection import no_collection
 from .errors import DataError
 
-MOST = 6  # processes: what more of them read, one cannot take
+MOST = 6  # processes: one that trains can hardly take more than they read
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 

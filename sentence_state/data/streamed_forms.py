@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from .blocks import BLOCK, Form, to_text
 from .columns import (
     CONLLU_COLUMNS,
     Columns,
@@ -32,7 +33,6 @@ from .errors import DataError
 from .example import Corpus, Example
 from .json_lines import read_json_lines, refuse_nested
 from .marked import read_utterances
-from .streaming import BLOCK, Form, to_text
 from .tables import LABEL_NAMES, TEXT_NAMES, build_examples, find_column, is_json, named_columns
 from .tag_schemes import NAMES, detect_scheme
 from .tagged_files import is_called_conllu, is_unnamed_conllu, unify_tags

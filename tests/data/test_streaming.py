@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 import torch
 
-from sentence_state.data import read_marked, read_table, read_tagged, streamed_forms
+from sentence_state.data import blocks, read_marked, read_table, read_tagged, streamed_forms
 from sentence_state.data import streaming as module
 from sentence_state.data.errors import DataError
 from sentence_state.data.indexing import Vocabularies
@@ -24,7 +24,7 @@ WORDS = ["a", "fine", "film", "with, commas", 'and "quotes"', "über", "two\nlin
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """So that a small file has many, in windows of three."""
-    monkeypatch.setattr(module, "BLOCK", 300)
+    monkeypatch.setattr(blocks, "BLOCK", 300)
     monkeypatch.setattr(module, "WINDOW", 3)
 
 
@@ -172,10 +172,10 @@ def test_other_processes_read_the_same(name, tmp_path, monkeypatch):
         path.write_text("play\tI'd like [jazz](genre)!\nstop\tdon't, stop it\n" * 60)
     else:
         (write_columns if name == "a.conll" else write_table)(path)
-    monkeypatch.setattr(module, "cores", lambda: 2)
+    monkeypatch.setattr(blocks, "cores", lambda: 2)
     found = []
     for few in (0, 1000):
-        monkeypatch.setattr(module, "FEW_BLOCKS", few)
+        monkeypatch.setattr(blocks, "FEW_BLOCKS", few)
         streamed = StreamedExamples([path], FORMS[name](path), dev_fraction=0.2)
         assert (streamed.reading.readers is None) == (few == 1000)
         tags = Vocabulary.of_labels(streamed.survey.tags) if streamed.survey.tags else None
@@ -207,7 +207,7 @@ def test_shares_of_processes_make_up_the_batch(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 20_000)
+    monkeypatch.setattr(blocks, "BLOCK", 20_000)
     monkeypatch.setattr(streamed_forms, "BLOCK", 20_000)
     peaks = []
     for times in (4, 24):

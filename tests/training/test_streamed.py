@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sentence_state.data import Splits, Vocabulary
-from sentence_state.data import streaming as module
+from sentence_state.data import Splits, Vocabulary, blocks
 from sentence_state.data.indexing import Vocabularies
 from sentence_state.data.streamed_forms import table_form
 from sentence_state.data.streaming import StreamedExamples
@@ -22,7 +21,7 @@ CONFIG = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.01, checkpoint_s
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 500)
+    monkeypatch.setattr(blocks, "BLOCK", 500)
     rows = [{"text": " ".join(example.words), "label": example.label} for example in corpus(120)]
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "train.jsonl"
